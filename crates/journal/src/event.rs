@@ -1,0 +1,224 @@
+//! The events of a journal, as the engine writes and reads them.
+//!
+//! Thread 0 is the thread that entered the sandbox; others are announced by [`Event::ThreadStart`]. Site 0 means "place
+//! unknown"; others are announced by [`Event::Site`] before their first use. `importing` marks what only the import
+//! machinery asked for: it may or may not happen again.
+
+/// Defines an enumeration whose values have a number in the format and a name for people.
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $number:literal $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$variant_doc])* $variant = $number,)* }
+
+        impl $name {
+            /// All values in the order of their numbers, which start at 0 and have no gap.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+            /// Their names, in the same order.
+            pub const NAMES: &'static [&'static str] = &[$($text,)*];
+
+            /// The name that people and the readable form use.
+            pub fn name(self) -> &'static str {
+                Self::NAMES[self as usize]
+            }
+
+            pub(crate) fn from_number(number: u64) -> Option<$name> {
+                usize::try_from(number).ok().and_then(|index| Self::ALL.get(index)).copied()
+            }
+        }
+    };
+}
+
+named! {
+    /// A clock that can be read. The first three have the numbers of the ABI.
+    Clock {
+        /// Time of day, nanoseconds since the Unix epoch.
+        Wall = 0 "wall",
+        /// Never goes back; its origin is arbitrary.
+        Monotonic = 1 "monotonic",
+        /// Processor time of the process.
+        Cpu = 2 "cpu",
+        /// Processor time of the calling thread.
+        ThreadCpu = 3 "thread-cpu",
+        /// As monotonic, and goes on while the machine sleeps.
+        Boot = 4 "boot",
+    }
+}
+
+named! {
+    /// Where random bytes were asked for.
+    Source {
+        Getrandom = 0 "getrandom",
+        Getentropy = 1 "getentropy",
+        Arc4random = 2 "arc4random",
+        /// A read of /dev/urandom or /dev/random.
+        Device = 3 "device",
+        Openssl = 4 "openssl",
+        /// Anything else, for example a generator that a front end draws for.
+        Other = 5 "other",
+    }
+}
+
+named! {
+    /// What a thread waits for.
+    WaitKind {
+        Sleep = 0 "sleep",
+        /// `poll`, `select`, `epoll_wait` and their relatives.
+        Poll = 1 "poll",
+        Lock = 2 "lock",
+        Condition = 3 "condition",
+        Semaphore = 4 "semaphore",
+        Join = 5 "join",
+        Signal = 6 "signal",
+        Socket = 7 "socket",
+        Other = 8 "other",
+    }
+}
+
+named! {
+    /// Why the clock moved.
+    Reason {
+        /// A sleep went by.
+        Sleep = 0 "sleep",
+        /// The test asked for it with `advance`.
+        Advance = 1 "advance",
+        /// The test set the wall clock.
+        Set = 2 "set",
+        /// No thread could run: on to the earliest deadline.
+        Deadline = 3 "deadline",
+        /// Something outside was pending, so the clock followed the real one.
+        Real = 4 "real",
+    }
+}
+
+/// One event. Texts and bytes are borrowed: from the caller when writing, from the journal when reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A clock was read; the answer in nanoseconds.
+    Clock {
+        thread: u32,
+        site: u32,
+        clock: Clock,
+        value_ns: i64,
+        importing: bool,
+    },
+    /// Random bytes were drawn.
+    Entropy {
+        thread: u32,
+        site: u32,
+        source: Source,
+        bytes: &'a [u8],
+        importing: bool,
+    },
+    /// A wait began; the time asked for in nanoseconds, or a negative number where there is no limit.
+    Wait {
+        thread: u32,
+        site: u32,
+        kind: WaitKind,
+        duration_ns: i64,
+    },
+    /// The clock moved by other means than a reading, to this wall time in nanoseconds since the epoch.
+    Jump {
+        thread: u32,
+        site: u32,
+        to_ns: i64,
+        reason: Reason,
+    },
+    /// A thread joined: child number `ordinal` (from 0) of `parent`; `pedigree` names it across runs.
+    ThreadStart {
+        thread: u32,
+        parent: u32,
+        ordinal: u32,
+        pedigree: u64,
+    },
+    ThreadEnd {
+        thread: u32,
+    },
+    /// Describes a call site before its first use. `file` is relative to the project's root where it is below it.
+    Site {
+        id: u32,
+        file: &'a str,
+        function: &'a str,
+        line: u32,
+        importing: bool,
+    },
+    /// A directory was listed: its names in the order given, separated by NUL.
+    Listing {
+        thread: u32,
+        site: u32,
+        names: &'a [u8],
+        importing: bool,
+    },
+    /// State of a generator, opaque to the engine.
+    State {
+        thread: u32,
+        name: &'a str,
+        bytes: &'a [u8],
+    },
+    /// The policy refused; `port` is -1 where there is none.
+    Refusal {
+        thread: u32,
+        site: u32,
+        subject: &'a str,
+        port: i32,
+    },
+    /// A name was looked up: `status` is the code of `getaddrinfo`, `answers` numeric addresses, one a line.
+    Lookup {
+        thread: u32,
+        site: u32,
+        host: &'a str,
+        port: i32,
+        status: i32,
+        answers: &'a str,
+    },
+    /// A child process ended: its number in order of its start (from 0) and its status as `wait` tells it.
+    ChildExit {
+        thread: u32,
+        site: u32,
+        child: u32,
+        status: i32,
+    },
+    /// A remark of the engine or a front end.
+    Note {
+        thread: u32,
+        text: &'a str,
+    },
+}
+
+impl Event<'_> {
+    /// The thread that the event belongs to; none for [`Event::Site`].
+    pub fn thread(&self) -> Option<u32> {
+        match *self {
+            Event::Clock { thread, .. }
+            | Event::Entropy { thread, .. }
+            | Event::Wait { thread, .. }
+            | Event::Jump { thread, .. }
+            | Event::ThreadStart { thread, .. }
+            | Event::ThreadEnd { thread }
+            | Event::Listing { thread, .. }
+            | Event::State { thread, .. }
+            | Event::Refusal { thread, .. }
+            | Event::Lookup { thread, .. }
+            | Event::ChildExit { thread, .. }
+            | Event::Note { thread, .. } => Some(thread),
+            Event::Site { .. } => None,
+        }
+    }
+
+    /// The call site; none for events that have no place of their own.
+    pub fn site(&self) -> Option<u32> {
+        match *self {
+            Event::Clock { site, .. }
+            | Event::Entropy { site, .. }
+            | Event::Wait { site, .. }
+            | Event::Jump { site, .. }
+            | Event::Listing { site, .. }
+            | Event::Refusal { site, .. }
+            | Event::Lookup { site, .. }
+            | Event::ChildExit { site, .. } => Some(site),
+            _ => None,
+        }
+    }
+}
