@@ -1,0 +1,112 @@
+"""Runs the test suites: Rust's once, Python's once on each CPython of the machine, and closes with one line for each.
+
+The closing lines are the runners' own. Output goes straight through and is kept under `build/logs/`. A suite that fails
+does not stop the ones after it; the exit code is 1 if any failed. Environments are left to `environments.py`.
+
+    $ python3 tools/suites.py rust
+    $ python3 tools/suites.py python --wheel build/wheels/hermetic_sandbox-1.0.0-….whl -- -k clock
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from environments import ROOT, EnvironmentFailed, ensure
+from interpreters import Interpreter, discover
+
+LOGS = ROOT / "build" / "logs"
+REQUIREMENTS = ROOT / "tests" / "python" / "requirements.txt"
+PYTEST_CLOSING = re.compile(r"\d+ (passed|failed|skipped|errors?)\b.* in [\d.]+s")
+CARGO_CLOSING = re.compile(r"^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How one suite ended: its name, its runner's closing words and whether it passed."""
+
+    name: str
+    closing: str
+    passed: bool
+    seconds: float
+
+
+def stream(name: str, words: list[str], cwd: Path, env: dict[str, str]) -> tuple[int, list[str], float]:
+    """Runs a command, shows and keeps what it prints, and returns its exit code, its lines and its time in seconds."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    begin, lines = time.monotonic(), []
+    print(f"\n--- {name}: {' '.join(words)}", flush=True)
+    with (
+        (LOGS / f"{name.replace(' ', '-')}.txt").open("w") as log,
+        subprocess.Popen(
+            words, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        ) as child,
+    ):
+        assert child.stdout is not None
+        for line in child.stdout:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            log.write(line)
+            lines.append(line.rstrip("\n"))
+    return child.returncode, lines, time.monotonic() - begin
+
+
+def run_rust(extra: list[str]) -> Verdict:
+    code, lines, seconds = stream("rust", ["cargo", "test", "--workspace", *extra], ROOT, dict(os.environ))
+    counts = [tuple(map(int, found.groups())) for line in lines if (found := CARGO_CLOSING.match(line))]
+    passed, failed, ignored = (sum(column) for column in zip(*counts)) if counts else (0, 0, 0)
+    closing = f"{passed} passed; {failed} failed; {ignored} ignored, in {len(counts)} test programs"
+    return Verdict("rust", closing if code == 0 or failed else f"{closing}; exit code {code}", code == 0 and passed > 0, seconds)
+
+
+def run_python(interpreter: Interpreter, wheel: Path, extra: list[str]) -> Verdict:
+    name = f"python {interpreter.label}"
+    try:
+        folder = ensure(f"test-{interpreter.label}", interpreter.path, [REQUIREMENTS], wheel)
+    except EnvironmentFailed as error:
+        print(error, flush=True)
+        return Verdict(name, f"no environment: {str(error).splitlines()[0]}", False, 0.0)
+    # The suites of all interpreters share a machine; two workers each keep its cores busy while programs start.
+    words = [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-n", "2", *(extra or ["."])]
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "PYTHON", "HERMETIC_"))}
+    code, lines, seconds = stream(name, words, ROOT / "tests" / "python", env)
+    closing = next((line.strip("= ") for line in reversed(lines) if PYTEST_CLOSING.search(line)), f"exit code {code}")
+    return Verdict(name, closing, code == 0, seconds)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run test suites and close with one line for each.")
+    parser.add_argument("suites", nargs="*", default=["rust", "python"], metavar="rust|python|python:LABEL")
+    parser.add_argument("--wheel", type=Path, help="the wheel under test; needed for python")
+    own, extra = sys.argv[1:], []
+    if "--" in own:
+        own, extra = own[: own.index("--")], own[own.index("--") + 1 :]
+    given = parser.parse_args(own)
+    verdicts = []
+    for suite in given.suites:
+        language, _, label = suite.partition(":")
+        if language == "rust":
+            verdicts.append(run_rust(extra))
+        elif language == "python" and given.wheel:
+            chosen = [one for one in discover() if one.label.startswith(label)]
+            if not chosen:
+                parser.error(f"no CPython {label or '3.10 or newer'} on this machine; python3 tools/interpreters.py lists them")
+            verdicts += [run_python(one, given.wheel, extra) for one in chosen]
+        else:
+            parser.error(f"unknown suite {suite!r}; rust, python and python:LABEL exist, and python needs --wheel")
+    width = max(len(verdict.name) for verdict in verdicts)
+    print()
+    for verdict in verdicts:
+        mark = "ok    " if verdict.passed else "FAILED"
+        print(f"{verdict.name:<{width}}  {mark}  {verdict.closing}  ({verdict.seconds:.0f} s)")
+    return 0 if all(verdict.passed for verdict in verdicts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
