@@ -59,7 +59,9 @@ def create(folder: Path, python: str) -> None:
     elif (HOME / "tools" / "bin" / "virtualenv").exists():
         run(HOME / "tools" / "bin" / "virtualenv", "--quiet", "--python", python, folder)
     else:
-        raise EnvironmentFailed(f"{python} has no ensurepip. Install it (Debian: apt-get install python3-venv), then repeat.")
+        raise EnvironmentFailed(
+            f"{python} has no ensurepip. Install it (Debian: apt-get install python3-venv), then repeat."
+        )
 
 
 def ensure(name: str, python: str, requirements: list[Path], wheel: Path | None = None) -> Path:

@@ -1,7 +1,7 @@
 """Installs one distribution file alone in a clean environment and tries it as a user would.
 
-    $ python3 tools/smoke.py dist/hermetic_sandbox-1.0.0.tar.gz
-    dist/hermetic_sandbox-1.0.0.tar.gz: installs, freezes, repeats, runs under pytest
+$ python3 tools/smoke.py dist/hermetic_sandbox-1.0.0.tar.gz
+dist/hermetic_sandbox-1.0.0.tar.gz: installs, freezes, repeats, runs under pytest
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ def main() -> int:
         subprocess.run([f"{box}/venv/bin/hermetic", "--help"], check=True, cwd=box, stdout=subprocess.DEVNULL)
         subprocess.run([*pip, "pytest"], check=True)
         Path(box, "test_smoke.py").write_text(TEST)
-        subprocess.run(
-            [python, "-m", "pytest", "-q", "--hermetic-all"], check=True, cwd=box, stdout=subprocess.DEVNULL
-        )
+        subprocess.run([python, "-m", "pytest", "-q", "--hermetic-all"], check=True, cwd=box, stdout=subprocess.DEVNULL)
     print(f"{artifact}: installs, freezes, repeats, runs under pytest")
     return 0
 

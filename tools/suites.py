@@ -62,7 +62,9 @@ def run_rust(extra: list[str]) -> Verdict:
     counts = [tuple(map(int, found.groups())) for line in lines if (found := CARGO_CLOSING.match(line))]
     passed, failed, ignored = (sum(column) for column in zip(*counts)) if counts else (0, 0, 0)
     closing = f"{passed} passed; {failed} failed; {ignored} ignored, in {len(counts)} test programs"
-    return Verdict("rust", closing if code == 0 or failed else f"{closing}; exit code {code}", code == 0 and passed > 0, seconds)
+    return Verdict(
+        "rust", closing if code == 0 or failed else f"{closing}; exit code {code}", code == 0 and passed > 0, seconds
+    )
 
 
 def run_python(interpreter: Interpreter, wheel: Path, extra: list[str]) -> Verdict:
@@ -96,7 +98,9 @@ def main() -> int:
         elif language == "python" and given.wheel:
             chosen = [one for one in discover() if one.label.startswith(label)]
             if not chosen:
-                parser.error(f"no CPython {label or '3.10 or newer'} on this machine; python3 tools/interpreters.py lists them")
+                parser.error(
+                    f"no CPython {label or '3.10 or newer'} on this machine; python3 tools/interpreters.py lists them"
+                )
             verdicts += [run_python(one, given.wheel, extra) for one in chosen]
         else:
             parser.error(f"unknown suite {suite!r}; rust, python and python:LABEL exist, and python needs --wheel")

@@ -1,0 +1,1 @@
+"""A corner shop with five habits that make tests flaky. Nothing here knows of Hermetic."""
