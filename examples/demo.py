@@ -1,8 +1,8 @@
 """Shows what Hermetic does, on the flaky suite beside this file: `make demo`.
 
-Four acts: the suite bare, recorded until it fails, replayed from the journal, and repeated under seeds. Every count and
-every word of a failure below comes from the runs themselves. The exit code is 1 if a replay or a seed did not repeat, so
-the demo is also a test.
+Five acts: the suite bare, recorded until it fails, its journal read, the journal replayed, and the suite repeated under
+seeds. Every count and every word of a failure comes from the runs themselves. The exit code is 1 if a replay or a seed
+did not repeat, so the demo is also a test.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def act_replayed(journal: Path, recorded: Run) -> int:
     same = 0
     for number in range(1, REPLAYS + 1):
         run = run_suite(f"--hermetic-replay={journal}")
-        [name] = list(run.failures) or [""]
+        name = next(iter(run.failures), "")
         equal = bool(name) and recorded.failures.get(name) == run.failures[name]
         same += equal
         told = "the same failure, word for word" if equal else f"NOT the same: {run.failures or 'it passed'}"

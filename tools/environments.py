@@ -1,8 +1,8 @@
 """Makes and repairs the virtual environments under `.venvs/`.
 
 Each environment carries a stamp: a digest of its interpreter, its requirements and the wheel installed in it. A repeat
-with the same digest costs nothing, and a new wheel replaces the old one without touching the rest. Which interpreters exist
-is left to `interpreters.py`.
+with the same digest costs nothing, and a new wheel replaces the old one without touching the rest. Which interpreters
+exist is left to `interpreters.py`.
 
     $ python3 tools/environments.py tools -r tools/requirements.txt
     .venvs/tools

@@ -1,8 +1,8 @@
 """Finds every CPython on this machine that the tests are run on.
 
-Looks at `python3` and `python3.N` on PATH, in the usual system folders, and at pyenv's versions; starts each one, because
-a name on PATH can be a shim that runs nothing; and keeps CPython 3.10 or newer. What an environment is built from an
-interpreter is left to `environments.py`.
+Looks at `python3` and `python3.N` on PATH, in the usual system folders, and at pyenv's versions; starts each one,
+because a name on PATH can be a shim that runs nothing; and keeps CPython 3.10 or newer. Making an environment of one is
+left to `environments.py`.
 
     $ python3 tools/interpreters.py
     3.12.1    /usr/bin/python3.12

@@ -1,4 +1,4 @@
-"""Checks that every relative link between the project's Markdown pages leads to a file, and every anchor to a heading."""
+"""Checks that relative links between the Markdown pages lead to a file, and their anchors to a heading."""
 
 from __future__ import annotations
 

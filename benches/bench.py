@@ -1,0 +1,175 @@
+"""Takes all samples, prints the table, and keeps it as a page: `make bench`.
+
+Each round takes, one after the other, a row's own sample, its base's, and each peer's; the figure is the median of
+the rounds' figures, so that whatever else the machine does falls on both sides. One round before them warms caches
+and is thrown away. What is measured is left to `rows.py`, how to `samples.py` and `probe.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+
+from environments import ensure
+from interpreters import Interpreter, discover
+from rows import BENCH, ROWS, Pair, Row
+from samples import ROOT, SampleFailed, python_of
+
+ENVIRONMENTS = sorted((ROOT / "benches" / "environments").glob("*.txt"))
+COMMAND = "make bench"
+NAMED = ("hermetic-sandbox", "pytest", "freezegun", "time-machine", "pytest-socket")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A row's figures: its own, its spread over the rounds, and the peers'; `None` where a sample failed."""
+
+    row: Row
+    own: float | None
+    spread: tuple[float, float]
+    peers: dict[str, float | None]
+    error: str = ""
+
+    def verdict(self) -> str:
+        return "failed" if self.own is None else ("ok" if self.own <= self.row.limit else "over")
+
+
+def figure_of(row: Row, pair: Pair) -> float:
+    own = pair.own.take()
+    return row.figure(own, pair.base.take() if pair.base else 0.0)
+
+
+def measure(row: Row) -> Result:
+    """Rounds of (ours, peer, peer, …). A failing peer loses its column; a failing own sample fails the row."""
+    pairs = {"": row.ours, **row.peers}
+    figures: dict[str, list[float]] = {name: [] for name in pairs}
+    errors: dict[str, str] = {}
+    for number in range(row.rounds + 1):
+        for name, pair in pairs.items():
+            if name in errors:
+                continue
+            try:
+                figure = figure_of(row, pair)
+            except SampleFailed as error:
+                errors[name] = str(error)
+                continue
+            if number > 0:
+                figures[name].append(figure)
+    medians = {name: None if name in errors else median(taken) for name, taken in figures.items()}
+    spread = (min(figures[""]), max(figures[""])) if figures[""] else (0.0, 0.0)
+    own = medians.pop("")
+    return Result(row, own, spread, medians, "\n".join(f"{name}: {text}" for name, text in errors.items()))
+
+
+def shown(value: float | None, unit: str) -> str:
+    if value is None:
+        return "failed"
+    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    return f"{value:,.{digits}f} {unit}" if unit != "×" else f"{value:,.{digits}f} ×"
+
+
+def cells(result: Result) -> list[str]:
+    row = result.row
+    peers = "; ".join(f"{name} {shown(value, row.unit)}" for name, value in result.peers.items())
+    low, high = result.spread
+    return [
+        row.question,
+        shown(result.own, row.unit),
+        f"{shown(low, row.unit)} … {shown(high, row.unit)}",
+        f"≤ {row.limit:g} {row.unit}",
+        result.verdict(),
+        peers or "–",
+    ]
+
+
+HEADS = ["what", "hermetic", "lowest … highest", "target", "", "peers"]
+
+
+def table(results: list[Result]) -> str:
+    lines = [HEADS, ["---"] * len(HEADS), *map(cells, results)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def versions() -> str:
+    listed = []
+    for path in ENVIRONMENTS:
+        code = (
+            "import importlib.metadata as m\n"
+            f"for n in {NAMED!r}:\n"
+            "    try: print(n, m.version(n))\n"
+            "    except m.PackageNotFoundError: pass"
+        )
+        done = subprocess.run([python_of(path.stem), "-c", code], capture_output=True, text=True)
+        listed.append(f"{path.stem}: {', '.join(done.stdout.split(chr(10))).strip(', ')}")
+    return "; ".join(listed)
+
+
+def machine(interpreter: Interpreter) -> str:
+    model = next(
+        (line.split(":")[1].strip() for line in cpu_lines() if line.startswith("model name")), "unknown processor"
+    )
+    libc = " ".join(platform.libc_ver())
+    return (
+        f"{model}, {os.cpu_count()} processors, {platform.machine()}, Linux {platform.release()}, {libc}; "
+        f"CPython {interpreter.label}"
+    )
+
+
+def cpu_lines() -> list[str]:
+    return Path("/proc/cpuinfo").read_text().splitlines()
+
+
+def page(results: list[Result], interpreter: Interpreter) -> str:
+    met = sum(result.verdict() == "ok" for result in results)
+    return f"""# Benchmarks
+
+Made by `{COMMAND}`, which anyone can run: it installs the peers, each in an environment of its own, and writes this
+page. {met} of {len(results)} targets were met in this run.
+
+- Machine: {machine(interpreter)}.
+- Environments: {versions()}.
+- Each figure is the median of at least seven rounds after one that is thrown away. Within a round, Hermetic's sample,
+  the one it is compared with and the peers' are taken in turn. Where a whole process is measured (the test suites and
+  the import), the figure is processor time, user and system.
+- "hermetic 0.1.0" is the reference, hermetic-sandbox 0.1.0.
+
+{table(results)}
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure Hermetic against its peers.")
+    parser.add_argument("--wheel", type=Path, required=True)
+    parser.add_argument("--rows", default="", help="only rows whose key holds this word")
+    parser.add_argument("--python", default="", help="release of the interpreter to use (default: the newest)")
+    parser.add_argument("--write", type=Path, help="the page to keep the table in")
+    given = parser.parse_args()
+    interpreter = [one for one in discover() if one.label.startswith(given.python)][-1]
+    chosen = [row for row in ROWS if given.rows in row.key]
+    if not chosen:
+        parser.error(f"no row is called {given.rows!r}; there are {', '.join(row.key for row in ROWS)}")
+    for path in ENVIRONMENTS:
+        ensure(path.stem, interpreter.path, [path], given.wheel if path.stem == BENCH else None)
+    results = []
+    for number, row in enumerate(chosen, 1):
+        print(f"{number:>2}/{len(chosen)}  {row.question}", file=sys.stderr, flush=True)
+        results.append(measure(row))
+        if results[-1].error:
+            print(results[-1].error, file=sys.stderr)
+    print(table(results))
+    if given.write:
+        given.write.write_text(page(results, interpreter))
+        print(f"\nkept in {given.write}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
