@@ -174,8 +174,8 @@ fn parse_network(text: &str, prefix: &str, is_bracketed: bool, entry: &str) -> R
     let is_number = !prefix.is_empty() && prefix.bytes().all(|byte| byte.is_ascii_digit());
     let prefix_len = if is_number { prefix.parse().map_err(|_| wrong())? } else { return Err(wrong()) };
     let block = Network::around(address, prefix_len).ok_or_else(wrong)?;
-    let whole = host::unmapped(address);
-    if block.base().is_ipv4() == whole.is_ipv4() && block.base() != whole {
+    let single = Network::around(address, len_max).ok_or_else(wrong)?;
+    if block.base() != single.base() {
         return Err(Reason::HostBits { network: format!("{}/{}", block.base(), block.prefix_len()) });
     }
     Ok(Scope::Network(block))
