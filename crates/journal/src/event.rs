@@ -4,6 +4,9 @@
 //! unknown"; others are announced by [`Event::Site`] before their first use. `importing` marks what only the import
 //! machinery asked for: it may or may not happen again.
 
+use crate::record::Record;
+use crate::schema;
+
 /// Defines an enumeration whose values have a number in the format and a name for people.
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $number:literal $text:literal,)* }) => {
@@ -188,6 +191,16 @@ pub enum Event<'a> {
 }
 
 impl Event<'_> {
+    /// The number of the kind in [`crate::schema::KINDS`].
+    pub fn kind_number(&self) -> u8 {
+        Record::from_event(self).kind
+    }
+
+    /// The name of the kind, as in the readable form.
+    pub fn kind_name(&self) -> &'static str {
+        schema::kind(self.kind_number()).map_or("", |kind| kind.name)
+    }
+
     /// The thread that the event belongs to; none for [`Event::Site`].
     pub fn thread(&self) -> Option<u32> {
         match *self {

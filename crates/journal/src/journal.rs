@@ -1,27 +1,89 @@
 //! A journal that was read: checked once, then walked without errors.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use crate::encoder::{mark, Context};
 use crate::event::{Clock, Event};
 use crate::limits::{HEAD_BYTES_MAX, JOURNAL_BYTES_MAX};
 use crate::preamble::{self, flag, Preamble};
 use crate::record::Record;
-use crate::schema;
-use crate::varint;
-use crate::Error;
+use crate::{form, pack, readable, schema, varint};
+use crate::{Error, Form, Head};
 
 /// A whole and well-formed journal. It keeps the raw bytes and nothing else; events borrow from it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Journal {
     raw: Vec<u8>,
     head_len: usize,
     events: u64,
+    is_finished: bool,
+}
+
+/// A call site, described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place<'a> {
+    pub file: &'a str,
+    pub function: &'a str,
+    pub line: u32,
+    pub importing: bool,
+}
+
+/// `file:line in function`, or `file:line` where there is no function.
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.file, self.line)?;
+        if self.function.is_empty() {
+            return Ok(());
+        }
+        write!(out, " in {}", self.function)
+    }
+}
+
+/// A thread that took part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Thread {
+    pub id: u32,
+    pub parent: u32,
+    /// Which child of its parent it is, from 0.
+    pub ordinal: u32,
+    /// Its name across runs; 0 for the first thread.
+    pub pedigree: u64,
 }
 
 impl Journal {
-    /// Reads the raw form, also of a recording that was cut short: events that were not published are not there.
+    /// Reads a journal in any form: raw (also of a recording that was cut short), finished, readable, and each of the
+    /// last two inside gzip. Never panics, and takes memory in proportion to the input and
+    /// [`JOURNAL_BYTES_MAX`].
+    pub fn decode(bytes: &[u8]) -> Result<Journal, Error> {
+        if bytes.starts_with(&pack::GZIP_MAGIC) {
+            return Journal::decode_unpacked(&pack::gunzip(bytes)?);
+        }
+        Journal::decode_unpacked(bytes)
+    }
+
+    fn decode_unpacked(bytes: &[u8]) -> Result<Journal, Error> {
+        if bytes.len() > JOURNAL_BYTES_MAX && !bytes.starts_with(&preamble::MAGIC) {
+            return Err(Error::TooLarge { bytes: bytes.len() as u64, limit: JOURNAL_BYTES_MAX as u64 });
+        }
+        if bytes.trim_ascii_start().starts_with(b"{") {
+            return readable::read(bytes).map(|journal| Journal { is_finished: true, ..journal });
+        }
+        let preamble = Preamble::decode(bytes)?;
+        let journal = if preamble.flags & flag::FINISHED != 0 {
+            Journal { is_finished: true, ..form::from_binary(bytes, &preamble)? }
+        } else {
+            Journal::decode_raw(bytes)?
+        };
+        Head::parse(journal.head_text())?;
+        Ok(journal)
+    }
+
+    /// Reads the raw form only, also of a recording that was cut short: events that were not published are not there.
+    /// For the engine: it needs neither JSON nor inflating, and takes the head as any text.
     pub fn decode_raw(bytes: &[u8]) -> Result<Journal, Error> {
         let preamble = Preamble::decode(bytes)?;
-        if preamble.flags & flag::DEFLATED != 0 {
+        if preamble.flags & flag::FINISHED != 0 {
             return Err(Error::corrupt(12, "this is the finished form, not the raw one"));
         }
         let committed = preamble.committed_len;
@@ -34,18 +96,14 @@ impl Journal {
         if (bytes.len() as u64) < committed {
             return Err(Error::Truncated { have: bytes.len() as u64, need: committed });
         }
-        Journal::from_whole(bytes[..committed as usize].to_vec(), &preamble)
-    }
-
-    fn from_whole(raw: Vec<u8>, preamble: &Preamble) -> Result<Journal, Error> {
-        let head_len = preamble.head_len as usize;
-        if head_len > HEAD_BYTES_MAX || preamble::LEN + head_len > raw.len() {
+        let (head_len, len) = (preamble.head_len as usize, committed as usize);
+        if head_len > HEAD_BYTES_MAX || preamble::LEN + head_len > len {
             return Err(Error::corrupt(24, format!("a head of {head_len} bytes does not fit")));
         }
-        if std::str::from_utf8(&raw[preamble::LEN..preamble::LEN + head_len]).is_err() {
+        if std::str::from_utf8(&bytes[preamble::LEN..preamble::LEN + head_len]).is_err() {
             return Err(Error::corrupt(preamble::LEN, "the head is not UTF-8"));
         }
-        let mut journal = Journal { raw, head_len, events: 0 };
+        let mut journal = Journal { raw: bytes[..len].to_vec(), head_len, events: 0, is_finished: false };
         let mut events = journal.events();
         let mut count = 0;
         while let Some(step) = events.try_next() {
@@ -61,9 +119,30 @@ impl Journal {
         &self.raw
     }
 
-    /// The head as it was written: JSON text, unless something else than a front end wrote it.
+    /// The raw form, to keep.
+    pub fn to_raw(&self) -> Vec<u8> {
+        self.raw.clone()
+    }
+
+    /// The journal in a form to keep; see [`crate::finish`].
+    pub fn to_form(&self, form: Form) -> Result<Vec<u8>, Error> {
+        Head::parse(self.head_text())?;
+        form::to_form(self, form)
+    }
+
+    /// Whether it was read from a finished form, rather than from the scratch file of a recording.
+    pub fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+
+    /// The head as it was written.
     pub fn head_text(&self) -> &str {
         std::str::from_utf8(&self.raw[preamble::LEN..preamble::LEN + self.head_len]).unwrap_or_default()
+    }
+
+    /// The head as values; the default one where [`Journal::decode_raw`] let something else than JSON pass.
+    pub fn head(&self) -> Head {
+        Head::parse(self.head_text()).unwrap_or_default()
     }
 
     /// How many events there are.
@@ -74,6 +153,44 @@ impl Journal {
     /// All events, in their order.
     pub fn events(&self) -> Events<'_> {
         Events { raw: &self.raw, at: preamble::LEN + self.head_len, context: Context::START }
+    }
+
+    /// The described call sites by their number.
+    pub fn sites(&self) -> BTreeMap<u32, Place<'_>> {
+        let places = self.events().filter_map(|event| match event {
+            Event::Site { id, file, function, line, importing } => {
+                Some((id, Place { file, function, line, importing }))
+            }
+            _ => None,
+        });
+        places.collect()
+    }
+
+    /// The threads in the order of their start; the first is the one that entered the sandbox, announced or not.
+    pub fn threads(&self) -> Vec<Thread> {
+        let mut threads = vec![Thread { id: 0, parent: 0, ordinal: 0, pedigree: 0 }];
+        for event in self.events() {
+            match event {
+                Event::ThreadStart { thread: 0, parent, ordinal, pedigree } => {
+                    threads[0] = Thread { id: 0, parent, ordinal, pedigree };
+                }
+                Event::ThreadStart { thread, parent, ordinal, pedigree } => {
+                    threads.push(Thread { id: thread, parent, ordinal, pedigree });
+                }
+                _ => {}
+            }
+        }
+        threads
+    }
+
+    /// How many events there are of each kind that occurs, by the kind's name, in the order of the schema.
+    pub fn counts(&self) -> Vec<(&'static str, u64)> {
+        let mut counts = vec![0; schema::KINDS.len()];
+        for event in self.events() {
+            counts[usize::from(event.kind_number()) - 1] += 1;
+        }
+        let named = schema::KINDS.iter().map(|kind| kind.name).zip(counts);
+        named.filter(|(_, count)| *count > 0).collect()
     }
 }
 

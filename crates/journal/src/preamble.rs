@@ -24,11 +24,9 @@ pub const COMMITTED_OFFSET: usize = 16;
 
 /// Bits of the flags.
 pub mod flag {
-    /// The journal is complete and checked by a CRC.
+    /// Everything after the preamble is one raw deflate stream, checked by the CRC and the number of events.
     pub const FINISHED: u32 = 1 << 0;
-    /// Everything after the preamble is one raw deflate stream.
-    pub const DEFLATED: u32 = 1 << 1;
-    pub(crate) const KNOWN: u32 = FINISHED | DEFLATED;
+    pub(crate) const KNOWN: u32 = FINISHED;
 }
 
 /// The preamble as values.
@@ -70,8 +68,8 @@ impl Preamble {
         if version > FORMAT_VERSION {
             return Err(Error::Newer { found: u64::from(version), supported: FORMAT_VERSION });
         }
-        if version == 0 {
-            return Err(Error::corrupt(8, "format version 0 was never used"));
+        if version < FORMAT_VERSION {
+            return Err(Error::corrupt(8, format!("format {version} never had a binary form")));
         }
         let flags = u32_at(fixed, 12);
         if flags & !flag::KNOWN != 0 {

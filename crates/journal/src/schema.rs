@@ -156,8 +156,11 @@ pub const KINDS: &[Kind] = &[
         fields: &[THREAD, SITE, field("child", Type::Count), STATUS],
         can_import: false,
     },
-    Kind { number: number::NOTE, name: "note", fields: &[THREAD, field("text", Type::Text)], can_import: false },
+    Kind { number: number::NOTE, name: "note", fields: &[THREAD, field("remark", Type::Text)], can_import: false },
 ];
+
+/// More fields than this, the kind and the marks included, no event has in the readable form.
+pub(crate) const FIELDS_MAX: usize = 9;
 
 /// The row of a kind's number.
 pub fn kind(number: u8) -> Option<&'static Kind> {

@@ -1,0 +1,351 @@
+//! A journal for people: a block about the test and the machine, then one line an event.
+//!
+//! Long runs of readings of one clock at one place (poll loops) are shown by their first and last reading unless
+//! [`Layout::full`] asks for all. Descriptions of call sites are not events to a reader and are left out.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use crate::describe;
+use crate::event::{Clock, Event, Reason};
+use crate::head::plain;
+use crate::journal::Place;
+use crate::{text, Head, Journal};
+
+/// How to lay the page out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Layout {
+    /// Columns of the terminal; call sites are shortened to fit. None: nothing is shortened.
+    pub width: Option<usize>,
+    /// Escape sequences for colour.
+    pub color: bool,
+    /// Every reading of a poll loop.
+    pub full: bool,
+}
+
+/// Settings and the values that are not worth a mention, as [`plain`] writes them. `seed` has a line of its own.
+const DEFAULTS: &[(&str, &[&str])] = &[
+    ("allow_loopback", &["yes"]),
+    ("allow_unix", &["yes"]),
+    ("chdir", &["yes"]),
+    ("clock", &["virtual"]),
+    ("fs", &["off"]),
+    ("monotonic", &["fixed"]),
+    ("network", &["block"]),
+    ("network_strict", &["no"]),
+    ("now", &["none", "2020-01-01T00:00:00+00:00"]),
+    ("order", &["sorted", "none"]),
+    ("pinned", &["[]", "none"]),
+    ("rng", &["all"]),
+    ("scrub_env", &["no"]),
+    ("spin_limit", &["1000000"]),
+    ("strict_replay", &["yes"]),
+    ("tick", &["1e-6", "0.000001"]),
+    ("tz", &["none"]),
+];
+
+/// Columns of a value before the call site is pushed to the right.
+const VALUE_WIDTH_MAX: usize = 34;
+
+/// A run of at least this many equal readings is folded.
+const RUN_MIN: u64 = 6;
+
+/// Columns that the name of a call site keeps on a narrow terminal.
+const SITE_WIDTH_MIN: usize = 16;
+
+/// Writes the page.
+pub fn write(journal: &Journal, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+    write_head(&journal.head(), layout, out)?;
+    let columns = Columns::measure(journal, layout);
+    writeln!(out)?;
+    let title = columns.line("time", "", "event", "value", "call site");
+    writeln!(out, "{}", layout.dim(title.trim_end()))?;
+    let mut page = Page { journal, columns, layout, places: journal.sites(), elapsed: Elapsed::default(), run: None };
+    for event in journal.events() {
+        page.add(&event, out)?;
+    }
+    page.end_run(out)?;
+    writeln!(out)?;
+    page.write_counts(out)
+}
+
+impl Layout {
+    fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn alarm(self, text: &str) -> String {
+        self.paint("1;31", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.color && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_string()
+        }
+    }
+}
+
+fn write_head(head: &Head, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+    let mut row = |name: &str, value: &str| writeln!(out, "{}  {value}", layout.dim(&format!("{name:<9}")));
+    let attempt = if head.attempt > 1 { format!(" (attempt {})", head.attempt) } else { String::new() };
+    row("test", &format!("{}{attempt}", head.test.as_deref().map_or_else(|| "none".to_string(), text::line)))?;
+    let date = text::date(head.created_at_ns.div_euclid(1_000_000_000).saturating_mul(1_000_000_000));
+    row("recorded", &format!("{date} UTC by hermetic {}", or_unknown(text::line(&head.hermetic))))?;
+    row("seed", &or_unknown(head.setting("seed").unwrap_or_default()))?;
+    row("settings", &settings(head))?;
+    row("machine", &machine(head))?;
+    row("zone", &zone(head))?;
+    if let Some(revision) = head.fact("git_revision") {
+        row("revision", &revision)?;
+    }
+    if let Some(root) = &head.root {
+        row("root", &text::line(root))?;
+    }
+    Ok(())
+}
+
+fn or_unknown(text: String) -> String {
+    if text.is_empty() {
+        "unknown".to_string()
+    } else {
+        text
+    }
+}
+
+/// The settings that differ from their default.
+fn settings(head: &Head) -> String {
+    let is_default = |name: &str, value: &str| {
+        name == "seed" || DEFAULTS.iter().any(|(known, values)| *known == name && values.contains(&value))
+    };
+    let shown = head.config.iter().map(|(name, value)| (name, plain(value)));
+    let shown: Vec<String> = shown
+        .filter(|(name, value)| !is_default(name, value))
+        .map(|(name, value)| format!("{}={value}", text::line(name)))
+        .collect();
+    if shown.is_empty() {
+        "all default".to_string()
+    } else {
+        shown.join("  ")
+    }
+}
+
+fn machine(head: &Head) -> String {
+    let fact = |name| head.fact(name);
+    let python = [fact("implementation"), fact("python")].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let host = fact("hostname").map(|name| format!("host {name}"));
+    let cpus = fact("cpu_count").map(|count| format!("{count} CPUs"));
+    let packages = head.fingerprint.get("packages").and_then(|packages| packages.as_object());
+    let packages = packages.map(|packages| format!("{} packages", packages.len()));
+    let parts = [Some(python).filter(|text| !text.is_empty()), fact("platform"), host, cpus, packages];
+    or_unknown(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+}
+
+fn zone(head: &Head) -> String {
+    let or_unset = |name| head.fact(name).unwrap_or_else(|| "unset".to_string());
+    let names = head.fact("tzname").map(|names| format!(" {names}")).unwrap_or_default();
+    let locale = head.fact("locale").map(|locale| format!(", locale {locale}")).unwrap_or_default();
+    format!("TZ {}{names}{locale}, PYTHONHASHSEED {}", or_unset("tz_env"), or_unset("hash_seed_env"))
+}
+
+/// Widths of the columns of a page.
+#[derive(Clone, Copy)]
+struct Columns {
+    thread: usize,
+    value: usize,
+    /// What is left for the call site.
+    site: usize,
+}
+
+impl Columns {
+    /// Of the time, `12345.678901`, and of the label.
+    const TIME: usize = 12;
+    const LABEL: usize = 10;
+
+    fn measure(journal: &Journal, layout: Layout) -> Columns {
+        let (mut thread_max, mut value) = (0, "value".len());
+        for event in journal.events().filter(|event| event.site().is_some()) {
+            thread_max = thread_max.max(event.thread().unwrap_or(0));
+            let width = describe::value(&event).chars().count();
+            if width <= VALUE_WIDTH_MAX {
+                value = value.max(width);
+            }
+        }
+        let thread = thread_max.to_string().len();
+        let before = Columns::TIME + 2 + thread + 2 + Columns::LABEL + 2 + value + 2;
+        let site = layout.width.map_or(usize::MAX, |width| width.saturating_sub(before).max(SITE_WIDTH_MIN));
+        Columns { thread, value, site }
+    }
+
+    fn line(&self, time: &str, thread: &str, label: &str, value: &str, site: &str) -> String {
+        let (thread_width, value_width) = (self.thread, self.value);
+        let (time_width, label_width) = (Columns::TIME, Columns::LABEL);
+        format!("{time:>time_width$}  {thread:>thread_width$}  {label:<label_width$}  {value:<value_width$}  {site}")
+    }
+}
+
+/// A run of readings of one clock, by one thread, at one place.
+struct Run {
+    clock: Clock,
+    thread: u32,
+    site: u32,
+    count: u64,
+    /// Lines held back until it is clear whether the run is long; after that, only the last.
+    held: Vec<String>,
+}
+
+struct Page<'a> {
+    journal: &'a Journal,
+    columns: Columns,
+    layout: Layout,
+    places: BTreeMap<u32, Place<'a>>,
+    elapsed: Elapsed,
+    run: Option<Run>,
+}
+
+impl Page<'_> {
+    fn add(&mut self, event: &Event<'_>, out: &mut dyn Write) -> io::Result<()> {
+        if matches!(event, Event::Site { .. }) {
+            return Ok(());
+        }
+        self.elapsed.note(event);
+        let line = self.event_line(event);
+        let Event::Clock { clock, thread, site, .. } = *event else {
+            self.end_run(out)?;
+            return writeln!(out, "{line}");
+        };
+        if let Some(run) = self.run.as_mut().filter(|run| (run.clock, run.thread, run.site) == (clock, thread, site)) {
+            run.count += 1;
+            if !self.layout.full && run.count > RUN_MIN {
+                run.held.truncate(1);
+            }
+            run.held.push(line);
+            return if self.layout.full { self.release(out) } else { Ok(()) };
+        }
+        self.end_run(out)?;
+        self.run = Some(Run { clock, thread, site, count: 1, held: vec![line] });
+        if self.layout.full {
+            self.release(out)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes what is held back.
+    fn release(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let held = self.run.as_mut().map(|run| std::mem::take(&mut run.held)).unwrap_or_default();
+        held.iter().try_for_each(|line| writeln!(out, "{line}"))
+    }
+
+    fn end_run(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let Some(run) = &self.run else { return Ok(()) };
+        if self.layout.full || run.count <= RUN_MIN {
+            self.release(out)?;
+        } else {
+            let more = format!("… {} more readings …", grouped(run.count - 2));
+            let fold = self.columns.line("", "", "", &more, "");
+            writeln!(out, "{}", run.held[0])?;
+            writeln!(out, "{}", self.layout.dim(fold.trim_end()))?;
+            writeln!(out, "{}", run.held[run.held.len() - 1])?;
+        }
+        self.run = None;
+        Ok(())
+    }
+
+    fn event_line(&self, event: &Event<'_>) -> String {
+        let thread = event.thread().map(|thread| thread.to_string()).unwrap_or_default();
+        let (label, value) = (describe::label(event), describe::value(event));
+        let site = event.site().and_then(|site| self.places.get(&site));
+        let site = site.map(|place| site_text(place, self.columns.site)).unwrap_or_default();
+        let time = text_seconds(self.elapsed.ns);
+        let columns = self.columns.line(&time, &thread, label, &value, "");
+        if matches!(event, Event::Refusal { .. }) {
+            return self.layout.alarm(format!("{columns}{site}").trim_end());
+        }
+        if site.is_empty() {
+            return columns.trim_end().to_string();
+        }
+        format!("{columns}{}", self.layout.dim(&site))
+    }
+
+    fn write_counts(&self, out: &mut dyn Write) -> io::Result<()> {
+        let counts = self.journal.counts();
+        let events: u64 = counts.iter().filter(|(name, _)| *name != "site").map(|(_, count)| count).sum();
+        let parts: Vec<String> = counts
+            .iter()
+            .filter(|(name, _)| *name != "site")
+            .map(|(name, count)| format!("{} {name}", grouped(*count)))
+            .collect();
+        let plural = if events == 1 { "event" } else { "events" };
+        let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        writeln!(out, "{} {plural}{parts}", grouped(events))?;
+        if !self.journal.is_finished() {
+            writeln!(out, "The recording was not finished: the process ended before it could be, or still runs.")?;
+        }
+        Ok(())
+    }
+}
+
+/// A call site in at most `width` columns: the function goes first, then the start of the file's name.
+fn site_text(place: &Place<'_>, width: usize) -> String {
+    let file = format!("{}:{}", text::line(place.file), place.line);
+    let full = if place.function.is_empty() { file.clone() } else { format!("{file} {}", text::line(place.function)) };
+    if full.chars().count() <= width {
+        return full;
+    }
+    let count = file.chars().count();
+    if count <= width {
+        return file;
+    }
+    let kept: String = file.chars().skip(count - (width - 1)).collect();
+    format!("…{kept}")
+}
+
+/// `1,234,567`.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Seconds with six digits, which is as fine as people read.
+fn text_seconds(ns: i64) -> String {
+    let micros = ns.max(0) / 1_000;
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+/// How long the test has run, pieced together from what its clocks said. Never goes back.
+#[derive(Default)]
+struct Elapsed {
+    ns: i64,
+    /// What a clock says when nothing has elapsed, once it was read.
+    origins_ns: [Option<i64>; Clock::ALL.len()],
+}
+
+impl Elapsed {
+    fn note(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Clock { clock: clock @ (Clock::Wall | Clock::Monotonic | Clock::Boot), value_ns, .. } => {
+                self.follow(clock, value_ns);
+            }
+            // Setting the wall clock moves its origin and takes no time.
+            Event::Jump { to_ns, reason: Reason::Set, .. } => {
+                self.origins_ns[Clock::Wall as usize] = Some(to_ns.saturating_sub(self.ns));
+            }
+            Event::Jump { to_ns, .. } => self.follow(Clock::Wall, to_ns),
+            _ => {}
+        }
+    }
+
+    fn follow(&mut self, clock: Clock, value_ns: i64) {
+        let origin = self.origins_ns[clock as usize].get_or_insert(value_ns.saturating_sub(self.ns));
+        self.ns = self.ns.max(value_ns.saturating_sub(*origin));
+    }
+}
