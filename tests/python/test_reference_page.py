@@ -1,6 +1,6 @@
 """The public page of hermetic-sandbox 0.1.0, example by example: each documented name, option and default works here.
 
-The examples are in our own words; the order is the page's. What that page lists under limitations is tested in `cases/`.
+The examples are in our own words; the order is the page's. What the page lists as limitations is tested in `cases/`.
 """
 
 from __future__ import annotations
@@ -356,7 +356,11 @@ class TestPytest:
 
     def test_a_tests_seed_does_not_depend_on_the_others(self, project):
         project.write(
-            test_draw="import random\ndef test_a(): print('A', random.random())\ndef test_b(): assert 0, random.random()"
+            test_draw="""
+            import random
+            def test_a(): print("A", random.random())
+            def test_b(): assert 0, random.random()
+            """
         )
         alone = project.pytest("--hermetic-all", "--hermetic-seed=99", "test_draw.py::test_b")
         after = project.pytest("--hermetic-all", "--hermetic-seed=99")
