@@ -58,7 +58,7 @@ def stream(name: str, words: list[str], cwd: Path, env: dict[str, str]) -> tuple
 
 
 def run_rust(extra: list[str]) -> Verdict:
-    code, lines, seconds = stream("rust", ["cargo", "test", "--workspace", *extra], ROOT, dict(os.environ))
+    code, lines, seconds = stream("rust", ["cargo", "test", *(extra or ["--workspace"])], ROOT, dict(os.environ))
     counts = [tuple(map(int, found.groups())) for line in lines if (found := CARGO_CLOSING.match(line))]
     passed, failed, ignored = (sum(column) for column in zip(*counts)) if counts else (0, 0, 0)
     closing = f"{passed} passed; {failed} failed; {ignored} ignored, in {len(counts)} test programs"
