@@ -1,6 +1,6 @@
 //! One event in words: the label and the value that the timeline and the comparison print.
 
-use crate::event::{Clock, Event};
+use crate::event::{Clock, Event, Source};
 use crate::text;
 
 /// Entropy that is written out in full; longer draws are cut to it.
@@ -13,6 +13,8 @@ const NAMES_MAX: usize = 3;
 pub(crate) fn label(event: &Event<'_>) -> &'static str {
     match event {
         Event::Clock { clock, .. } => clock.name(),
+        Event::Entropy { source: Source::Other, .. } => "entropy",
+        Event::Entropy { source, .. } => source.name(),
         Event::ThreadStart { .. } | Event::ThreadEnd { .. } => "thread",
         // Stands out without colour too.
         Event::Refusal { .. } => "REFUSED",
@@ -26,7 +28,7 @@ pub(crate) fn value(event: &Event<'_>) -> String {
     match *event {
         Event::Clock { clock: Clock::Wall, value_ns, .. } => text::date(value_ns),
         Event::Clock { value_ns, .. } => format!("{} s", text::seconds(value_ns)),
-        Event::Entropy { source, bytes, .. } => format!("{} ({})", bytes_text(bytes), source.name()),
+        Event::Entropy { bytes, .. } => bytes_text(bytes),
         Event::Wait { kind, duration_ns, .. } if duration_ns < 0 => format!("{}, no limit", kind.name()),
         Event::Wait { kind, duration_ns, .. } => format!("{} {}", kind.name(), text::duration(duration_ns)),
         Event::Jump { to_ns, reason, .. } => format!("{} ({})", text::date(to_ns), reason.name()),

@@ -44,11 +44,18 @@ const DEFAULTS: &[(&str, &[&str])] = &[
     ("tz", &["none"]),
 ];
 
-/// Columns of a value before the call site is pushed to the right.
-const VALUE_WIDTH_MAX: usize = 34;
+/// Columns of a value; a longer one pushes the call site to the right.
+const VALUE_WIDTH_MAX: usize = 36;
+
+/// The same below [`NARROW_WIDTH`] columns.
+const VALUE_WIDTH_NARROW: usize = 26;
+const NARROW_WIDTH: usize = 100;
 
 /// A run of at least this many equal readings is folded.
 const RUN_MIN: u64 = 6;
+
+/// Columns of the names in the block at the top.
+const LABEL_WIDTH: usize = 11;
 
 /// Columns that the name of a call site keeps on a narrow terminal.
 const SITE_WIDTH_MIN: usize = 16;
@@ -58,8 +65,8 @@ pub fn write(journal: &Journal, layout: Layout, out: &mut dyn Write) -> io::Resu
     write_head(&journal.head(), layout, out)?;
     let columns = Columns::measure(journal, layout);
     writeln!(out)?;
-    let title = columns.line("time", "", "event", "value", "call site");
-    writeln!(out, "{}", layout.dim(title.trim_end()))?;
+    let title = columns.before_site("seconds", "thread", "event", "value");
+    writeln!(out, "{}", layout.dim(&format!("{title}call site")))?;
     let mut page = Page { journal, columns, layout, places: journal.sites(), elapsed: Elapsed::default(), run: None };
     for event in journal.events() {
         page.add(&event, out)?;
@@ -88,14 +95,13 @@ impl Layout {
 }
 
 fn write_head(head: &Head, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
-    let mut row = |name: &str, value: &str| writeln!(out, "{}  {value}", layout.dim(&format!("{name:<9}")));
+    let mut row = |name: &str, value: &str| writeln!(out, "{}{value}", layout.dim(&format!("{name:<LABEL_WIDTH$}")));
     let attempt = if head.attempt > 1 { format!(" (attempt {})", head.attempt) } else { String::new() };
     row("test", &format!("{}{attempt}", head.test.as_deref().map_or_else(|| "none".to_string(), text::line)))?;
-    let date = text::date(head.created_at_ns.div_euclid(1_000_000_000).saturating_mul(1_000_000_000));
-    row("recorded", &format!("{date} UTC by hermetic {}", or_unknown(text::line(&head.hermetic))))?;
+    row("recorded", &recorded(head))?;
     row("seed", &or_unknown(head.setting("seed").unwrap_or_default()))?;
     row("settings", &settings(head))?;
-    row("machine", &machine(head))?;
+    row("machine", &machine(head, layout))?;
     row("zone", &zone(head))?;
     if let Some(revision) = head.fact("git_revision") {
         row("revision", &revision)?;
@@ -112,6 +118,15 @@ fn or_unknown(text: String) -> String {
     } else {
         text
     }
+}
+
+fn recorded(head: &Head) -> String {
+    let release = or_unknown(text::line(&head.hermetic));
+    if head.created_at_ns == 0 {
+        return format!("by hermetic {release}");
+    }
+    let second_ns = head.created_at_ns.saturating_sub(head.created_at_ns.rem_euclid(1_000_000_000));
+    format!("{} UTC by hermetic {release}", text::date(second_ns))
 }
 
 /// The settings that differ from their default.
@@ -131,7 +146,7 @@ fn settings(head: &Head) -> String {
     }
 }
 
-fn machine(head: &Head) -> String {
+fn machine(head: &Head, layout: Layout) -> String {
     let fact = |name| head.fact(name);
     let python = [fact("implementation"), fact("python")].into_iter().flatten().collect::<Vec<_>>().join(" ");
     let host = fact("hostname").map(|name| format!("host {name}"));
@@ -139,7 +154,8 @@ fn machine(head: &Head) -> String {
     let packages = head.fingerprint.get("packages").and_then(|packages| packages.as_object());
     let packages = packages.map(|packages| format!("{} packages", packages.len()));
     let parts = [Some(python).filter(|text| !text.is_empty()), fact("platform"), host, cpus, packages];
-    or_unknown(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    or_unknown(wrapped(&parts, LABEL_WIDTH, layout.width))
 }
 
 fn zone(head: &Head) -> String {
@@ -152,36 +168,43 @@ fn zone(head: &Head) -> String {
 /// Widths of the columns of a page.
 #[derive(Clone, Copy)]
 struct Columns {
+    /// Of the thread and the space after it; 0 where there is only one thread.
     thread: usize,
     value: usize,
-    /// What is left for the call site.
-    site: usize,
+    /// Of the longest value that is shown whole.
+    value_max: usize,
+    /// Of the whole line.
+    line: usize,
 }
 
 impl Columns {
-    /// Of the time, `12345.678901`, and of the label.
-    const TIME: usize = 12;
+    /// Of the time, `1234.567890`, and of the label.
+    const TIME: usize = 11;
     const LABEL: usize = 10;
 
     fn measure(journal: &Journal, layout: Layout) -> Columns {
+        let is_narrow = layout.width.is_some_and(|width| width < NARROW_WIDTH);
+        let value_max = if is_narrow { VALUE_WIDTH_NARROW } else { VALUE_WIDTH_MAX };
         let (mut thread_max, mut value) = (0, "value".len());
-        for event in journal.events().filter(|event| event.site().is_some()) {
+        for event in journal.events() {
             thread_max = thread_max.max(event.thread().unwrap_or(0));
-            let width = describe::value(&event).chars().count();
-            if width <= VALUE_WIDTH_MAX {
-                value = value.max(width);
+            if event.site().is_some() {
+                value = value.max(describe::value(&event).chars().count().min(value_max));
             }
         }
-        let thread = thread_max.to_string().len();
-        let before = Columns::TIME + 2 + thread + 2 + Columns::LABEL + 2 + value + 2;
-        let site = layout.width.map_or(usize::MAX, |width| width.saturating_sub(before).max(SITE_WIDTH_MIN));
-        Columns { thread, value, site }
+        let thread_min = if is_narrow { 2 } else { "thread".len() };
+        let thread = if thread_max == 0 { 0 } else { thread_max.to_string().len().max(thread_min) + 2 };
+        Columns { thread, value, value_max, line: layout.width.unwrap_or(usize::MAX) }
     }
 
-    fn line(&self, time: &str, thread: &str, label: &str, value: &str, site: &str) -> String {
-        let (thread_width, value_width) = (self.thread, self.value);
-        let (time_width, label_width) = (Columns::TIME, Columns::LABEL);
-        format!("{time:>time_width$}  {thread:>thread_width$}  {label:<label_width$}  {value:<value_width$}  {site}")
+    /// Everything before the call site.
+    fn before_site(&self, time: &str, thread: &str, label: &str, value: &str) -> String {
+        let (time_width, label_width, value_width) = (Columns::TIME, Columns::LABEL, self.value);
+        let thread = match self.thread {
+            0 => String::new(),
+            width => format!("{thread:>0$.0$}  ", width - 2),
+        };
+        format!("{time:>time_width$}  {thread}{label:<label_width$}  {value:<value_width$}  ")
     }
 }
 
@@ -244,7 +267,7 @@ impl Page<'_> {
             self.release(out)?;
         } else {
             let more = format!("… {} more readings …", grouped(run.count - 2));
-            let fold = self.columns.line("", "", "", &more, "");
+            let fold = self.columns.before_site("", "", "", &more);
             writeln!(out, "{}", run.held[0])?;
             writeln!(out, "{}", self.layout.dim(fold.trim_end()))?;
             writeln!(out, "{}", run.held[run.held.len() - 1])?;
@@ -255,11 +278,15 @@ impl Page<'_> {
 
     fn event_line(&self, event: &Event<'_>) -> String {
         let thread = event.thread().map(|thread| thread.to_string()).unwrap_or_default();
-        let (label, value) = (describe::label(event), describe::value(event));
+        let (label, mut value) = (describe::label(event), describe::value(event));
+        // A refusal is told in full, and so is what has the rest of the line for itself.
+        if event.site().is_some() && !matches!(event, Event::Refusal { .. }) {
+            value = cut(value, self.columns.value_max);
+        }
+        let columns = self.columns.before_site(&text_seconds(self.elapsed.ns), &thread, label, &value);
+        let room = self.columns.line.saturating_sub(columns.chars().count()).max(SITE_WIDTH_MIN);
         let site = event.site().and_then(|site| self.places.get(&site));
-        let site = site.map(|place| site_text(place, self.columns.site)).unwrap_or_default();
-        let time = text_seconds(self.elapsed.ns);
-        let columns = self.columns.line(&time, &thread, label, &value, "");
+        let site = site.map(|place| site_text(place, room)).unwrap_or_default();
         if matches!(event, Event::Refusal { .. }) {
             return self.layout.alarm(format!("{columns}{site}").trim_end());
         }
@@ -270,24 +297,45 @@ impl Page<'_> {
     }
 
     fn write_counts(&self, out: &mut dyn Write) -> io::Result<()> {
-        let counts = self.journal.counts();
-        let events: u64 = counts.iter().filter(|(name, _)| *name != "site").map(|(_, count)| count).sum();
-        let parts: Vec<String> = counts
-            .iter()
-            .filter(|(name, _)| *name != "site")
-            .map(|(name, count)| format!("{} {name}", grouped(*count)))
-            .collect();
-        let plural = if events == 1 { "event" } else { "events" };
-        let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-        writeln!(out, "{} {plural}{parts}", grouped(events))?;
+        let mut counts = self.journal.counts();
+        counts.retain(|(name, _)| *name != "site");
+        let events: u64 = counts.iter().map(|(_, count)| count).sum();
+        let title = format!("{} event{}", grouped(events), if events == 1 { "" } else { "s" });
+        let parts: Vec<String> = counts.iter().map(|(name, count)| format!("{} {name}", grouped(*count))).collect();
+        if parts.is_empty() {
+            writeln!(out, "{title}")?;
+        } else {
+            writeln!(out, "{title}: {}", wrapped(&parts, title.chars().count() + 2, self.layout.width))?;
+        }
         if !self.journal.is_finished() {
-            writeln!(out, "The recording was not finished: the process ended before it could be, or still runs.")?;
+            writeln!(out, "The recording was not finished: its process ended before, or still runs.")?;
         }
         Ok(())
     }
 }
 
-/// A call site in at most `width` columns: the function goes first, then the start of the file's name.
+/// Parts with commas between them, broken into lines that fit; all but the first are indented.
+fn wrapped(parts: &[String], indent: usize, width: Option<usize>) -> String {
+    let mut text = String::new();
+    let mut column = indent;
+    for (at, part) in parts.iter().enumerate() {
+        let len = part.chars().count();
+        if at > 0 && width.is_some_and(|width| column + 2 + len + 1 > width) {
+            text.push_str(",\n");
+            text.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if at > 0 {
+            text.push_str(", ");
+            column += 2;
+        }
+        text.push_str(part);
+        column += len;
+    }
+    text
+}
+
+/// A call site in at most `width` columns: the function goes first, then folders, then the
+/// start of the file's name.
 fn site_text(place: &Place<'_>, width: usize) -> String {
     let file = format!("{}:{}", text::line(place.file), place.line);
     let full = if place.function.is_empty() { file.clone() } else { format!("{file} {}", text::line(place.function)) };
@@ -298,8 +346,21 @@ fn site_text(place: &Place<'_>, width: usize) -> String {
     if count <= width {
         return file;
     }
+    let folders = file.match_indices('/').map(|(at, _)| &file[at..]);
+    if let Some(end) = folders.into_iter().find(|end| end.chars().count() < width) {
+        return format!("…{end}");
+    }
     let kept: String = file.chars().skip(count - (width - 1)).collect();
     format!("…{kept}")
+}
+
+/// A value in at most `width` columns.
+fn cut(value: String, width: usize) -> String {
+    if value.chars().count() <= width {
+        return value;
+    }
+    let kept: String = value.chars().take(width - 1).collect();
+    format!("{kept}…")
 }
 
 /// `1,234,567`.
