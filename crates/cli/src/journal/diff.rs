@@ -6,7 +6,7 @@ use hermetic_journal::diff::{Difference, Side, ThreadDiff};
 use hermetic_journal::{diff, Journal};
 use lexopt::Parser;
 
-use super::{open, shown, Given};
+use super::{one_line, open, shown, Given};
 use crate::command::Command;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -53,8 +53,8 @@ fn run(parser: Parser, terminal: &mut Terminal<'_>) -> Result<Exit, Failure> {
 }
 
 fn write_source(terminal: &mut Terminal<'_>, side: &str, path: &Path, journal: &Journal) -> Result<(), Failure> {
-    let test = journal.head().test.map(|test| format!("  {}", test.escape_debug())).unwrap_or_default();
-    writeln!(terminal.out, "{side:<5}  {}{test}", shown(path.as_os_str().into()))?;
+    let test = journal.head().test.map(|test| format!("  {}", one_line(&test))).unwrap_or_default();
+    writeln!(terminal.out, "{side:<5}  {}{test}", shown(path.as_os_str()))?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ mod diff;
 mod show;
 mod verify;
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     match result {
         Ok(_) => Ok(bytes),
         Err(error) => {
-            let what = format!("cannot read {}: {error}", shown(path.as_os_str().into()));
+            let what = format!("cannot read {}: {error}", shown(path.as_os_str()));
             Err(Failure::unreadable(what, "give the path of a journal"))
         }
     }
@@ -112,10 +112,21 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 /// Reads a file and decodes it.
 fn open(path: &Path) -> Result<Journal, Failure> {
     Journal::decode(&read(path)?)
-        .map_err(|error| Failure::unreadable(format!("{}: {error}", shown(path.as_os_str().into())), error.hint()))
+        .map_err(|error| Failure::unreadable(format!("{}: {error}", shown(path.as_os_str())), error.hint()))
 }
 
-/// A file's name on one line.
-fn shown(name: OsString) -> String {
-    name.to_string_lossy().escape_debug().to_string()
+/// A name on one line, with what a terminal would act upon written out.
+fn shown(name: &OsStr) -> String {
+    one_line(&name.to_string_lossy())
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().fold(String::new(), |mut line, letter| {
+        if letter.is_control() {
+            line.extend(letter.escape_default());
+        } else {
+            line.push(letter);
+        }
+        line
+    })
 }

@@ -36,7 +36,7 @@ fn run(parser: Parser, terminal: &mut Terminal<'_>) -> Result<Exit, Failure> {
     if json {
         let text = journal
             .to_form(Form::READABLE)
-            .map_err(|error| Failure::unreadable(format!("{}: {error}", shown(path.into_os_string())), error.hint()))?;
+            .map_err(|error| Failure::unreadable(format!("{}: {error}", shown(path.as_os_str())), error.hint()))?;
         terminal.out.write_all(&text)?;
     } else {
         let layout = Layout { width: terminal.width, color: terminal.color, full };

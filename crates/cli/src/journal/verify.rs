@@ -29,7 +29,7 @@ fn run(parser: Parser, terminal: &mut Terminal<'_>) -> Result<Exit, Failure> {
     }
     let mut exit = Exit::Ok;
     for path in &given.files {
-        let name = shown(path.as_os_str().into());
+        let name = shown(path.as_os_str());
         let bytes = match read(path) {
             Ok(bytes) => bytes,
             Err(failure) => {
