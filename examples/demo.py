@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,7 @@ REPLAYS = 3
 SEEDS = (1, 2, 3, 4, 5, 6)
 RUNS_PER_SEED = 3
 
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
@@ -64,10 +66,12 @@ class Run:
 
 
 def failure_of(case: ElementTree.Element) -> str | None:
-    """The lines in which pytest states what went wrong; the lines around them hold paths."""
+    """The lines in which pytest states what went wrong, without the addresses at which functions happen to lie."""
     for kind in ("failure", "error"):
         if (node := case.find(kind)) is not None:
-            lines = [line[1:].strip() for line in (node.text or "").splitlines() if line.startswith("E ")]
+            lines = [
+                ADDRESS.sub("", line[1:].strip()) for line in (node.text or "").splitlines() if line.startswith("E ")
+            ]
             return "\n".join(lines) or node.get("message", "")
     return None
 

@@ -17,6 +17,7 @@ pytest_plugins = ["pytester"]
 
 # A run of pytest inside a test must not inherit the outer run's settings, nor a shuffled order.
 DROPPED = ("PYTEST_", "PYTHON", "HERMETIC_", "COV_CORE_")
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 QUIET = ("-p", "no:cacheprovider", "-p", "no:randomly")
 
 
@@ -32,8 +33,8 @@ class Ran:
         return [line for line in self.text.splitlines() if line.startswith(start)]
 
     def errors(self) -> list[str]:
-        """The lines in which pytest says what went wrong."""
-        return [line[1:].strip() for line in self.lines("E ")]
+        """The lines in which pytest says what went wrong, without the addresses of functions that it names."""
+        return [ADDRESS.sub(" at 0x…", line[1:].strip()) for line in self.lines("E ")]
 
     def outcomes(self) -> dict[str, int]:
         """The closing line's counts: {"passed": 2, "failed": 1}."""
