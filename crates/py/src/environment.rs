@@ -1,0 +1,182 @@
+//! The environment: remembered at entry, and brought back at exit by setting only what differs.
+//!
+//! Two copies exist in a CPython process, `os.environ` and libc's `environ`; either can be changed without the other
+//! (`os.putenv`, C libraries), so both are compared and both are restored.
+
+#![allow(unsafe_code)]
+
+use core::ffi::{c_char, CStr};
+use std::ffi::CString;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict};
+
+extern "C" {
+    static environ: *const *const c_char;
+}
+
+static DATA: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+
+/// `os.environ._data`: bytes to bytes.
+fn data(py: Python<'_>) -> PyResult<&Bound<'_, PyDict>> {
+    let data = DATA.get_or_try_init(py, || {
+        let data = py.import("os")?.getattr("environ")?.getattr("_data")?;
+        Ok::<_, PyErr>(data.cast_into::<PyDict>()?.unbind())
+    })?;
+    Ok(data.bind(py))
+}
+
+/// libc's side: the pointers, and the text behind them.
+#[derive(Clone, Default)]
+struct Native {
+    pointers: Vec<*const c_char>,
+    entries: Vec<CString>,
+}
+
+// SAFETY: the pointers are compared, never followed, after the moment in which they were read.
+unsafe impl Send for Native {}
+// SAFETY: as above.
+unsafe impl Sync for Native {}
+
+impl Native {
+    fn pointers() -> Vec<*const c_char> {
+        let mut pointers = Vec::with_capacity(64);
+        // SAFETY: `environ` is libc's variable; reading it while the interpreter lock is held races only with C threads that
+        // change the environment, which POSIX forbids.
+        let mut slot = unsafe { environ };
+        while !slot.is_null() {
+            // SAFETY: the array ends with a null pointer, which has not been reached.
+            let entry = unsafe { slot.read() };
+            if entry.is_null() {
+                break;
+            }
+            pointers.push(entry);
+            slot = slot.wrapping_add(1);
+        }
+        pointers
+    }
+
+    fn read() -> Native {
+        let pointers = Native::pointers();
+        // SAFETY: entries of `environ` are NUL-terminated.
+        let entries = pointers.iter().map(|entry| unsafe { CStr::from_ptr(*entry) }.to_owned()).collect();
+        Native { pointers, entries }
+    }
+}
+
+/// The last reading of libc's side: most entries find it unchanged and save themselves the copy of the text.
+static LAST: std::sync::Mutex<Option<std::sync::Arc<Native>>> = std::sync::Mutex::new(None);
+
+fn read_native() -> std::sync::Arc<Native> {
+    let mut last = LAST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(known) = last.as_ref() {
+        if known.pointers == Native::pointers() {
+            return known.clone();
+        }
+    }
+    let fresh = std::sync::Arc::new(Native::read());
+    *last = Some(fresh.clone());
+    fresh
+}
+
+/// The environment at one moment.
+pub struct Environment {
+    python: Py<PyDict>,
+    native: std::sync::Arc<Native>,
+}
+
+/// What happened to single variables: name, and the value or None where it was removed.
+pub type Changes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
+impl Environment {
+    pub fn remember(py: Python<'_>) -> PyResult<Environment> {
+        Ok(Environment { python: data(py)?.copy()?.unbind(), native: read_native() })
+    }
+
+    /// Brings the remembered environment back. Returns what had to be undone, as [`apply`] takes it.
+    pub fn restore(&self, py: Python<'_>) -> PyResult<Changes> {
+        let now = data(py)?;
+        let before = self.python.bind(py);
+        let mut undone = Changes::new();
+        if !now.eq(before)? {
+            undone = changes(before, now)?;
+            apply(py, &changes(now, before)?)?;
+        }
+        self.restore_native();
+        Ok(undone)
+    }
+
+    /// What was changed behind the back of `os.environ` is put back as well.
+    fn restore_native(&self) {
+        if Native::pointers() == self.native.pointers {
+            return;
+        }
+        let now = Native::read();
+        for entry in &now.entries {
+            let (name, _) = split(entry);
+            if !self.native.entries.iter().any(|old| split(old).0 == name) {
+                unset(name);
+            }
+        }
+        for old in &self.native.entries {
+            if !now.entries.contains(old) {
+                let (name, value) = split(old);
+                set(name, value);
+            }
+        }
+    }
+}
+
+/// Sets and removes variables on both sides.
+pub fn apply(py: Python<'_>, changes: &Changes) -> PyResult<()> {
+    let own = data(py)?;
+    for (name, value) in changes {
+        match value {
+            Some(value) => {
+                set(name, value);
+                own.set_item(PyBytes::new(py, name), PyBytes::new(py, value))?;
+            }
+            None => {
+                unset(name);
+                own.del_item(PyBytes::new(py, name))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What turns `from` into `to`.
+fn changes(from: &Bound<'_, PyDict>, to: &Bound<'_, PyDict>) -> PyResult<Changes> {
+    let mut changes = Changes::new();
+    for name in from.keys() {
+        if !to.contains(&name)? {
+            changes.push((name.extract()?, None));
+        }
+    }
+    for (name, value) in to.iter() {
+        let old = from.get_item(&name)?;
+        if !old.is_some_and(|old| old.eq(&value).unwrap_or(false)) {
+            changes.push((name.extract()?, Some(value.extract()?)));
+        }
+    }
+    Ok(changes)
+}
+
+fn split(entry: &CStr) -> (&[u8], &[u8]) {
+    let bytes = entry.to_bytes();
+    let at = bytes.iter().position(|byte| *byte == b'=').unwrap_or(bytes.len());
+    (&bytes[..at], bytes.get(at + 1..).unwrap_or_default())
+}
+
+fn set(name: &[u8], value: &[u8]) {
+    let (Ok(name), Ok(value)) = (CString::new(name), CString::new(value)) else { return };
+    // SAFETY: both are NUL-terminated; libc copies them.
+    unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
+}
+
+fn unset(name: &[u8]) {
+    let Ok(name) = CString::new(name) else { return };
+    // SAFETY: NUL-terminated.
+    unsafe { libc::unsetenv(name.as_ptr()) };
+}

@@ -1,0 +1,59 @@
+//! What the engine noticed inside a sandbox, as Python objects.
+
+use hermetic_abi::{finding, Finding as Raw, Text};
+use pyo3::prelude::*;
+
+/// One thing that the engine noticed; equal ones are counted.
+#[pyclass(frozen, module = "hermetic._native", get_all)]
+pub struct Finding {
+    /// "refusal", "spin", "replay-mismatch", "replay-exhausted", "replay-leftover" or "record-stopped".
+    kind: &'static str,
+    count: u32,
+    /// For refusals; None where there is no port.
+    port: Option<i32>,
+    /// Whether the sandbox (or the test) must fail.
+    fatal: bool,
+    /// For refusals: host, address or path.
+    subject: String,
+    message: String,
+    /// `file:line in function`, or "".
+    site: String,
+}
+
+#[pymethods]
+impl Finding {
+    fn __repr__(&self) -> String {
+        format!("Finding(kind={:?}, count={}, message={:?}, site={:?})", self.kind, self.count, self.message, self.site)
+    }
+}
+
+/// An empty one for the engine to fill.
+pub fn blank() -> Raw {
+    Raw { kind: 0, count: 0, port: -1, fatal: 0, subject: Text::new(), message: Text::new(), site: Text::new() }
+}
+
+impl From<&Raw> for Finding {
+    fn from(raw: &Raw) -> Finding {
+        Finding {
+            kind: kind_name(raw.kind),
+            count: raw.count,
+            port: (raw.port >= 0).then_some(raw.port),
+            fatal: raw.fatal != 0,
+            subject: raw.subject.as_str().to_owned(),
+            message: raw.message.as_str().to_owned(),
+            site: raw.site.as_str().to_owned(),
+        }
+    }
+}
+
+fn kind_name(kind: u32) -> &'static str {
+    match kind {
+        finding::REFUSAL => "refusal",
+        finding::SPIN => "spin",
+        finding::REPLAY_MISMATCH => "replay-mismatch",
+        finding::REPLAY_EXHAUSTED => "replay-exhausted",
+        finding::REPLAY_LEFTOVER => "replay-leftover",
+        finding::RECORD_STOPPED => "record-stopped",
+        _ => "unknown",
+    }
+}

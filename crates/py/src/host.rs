@@ -1,0 +1,210 @@
+//! What CPython lends to the engine: who is calling, and how to raise an error in the calling thread.
+//!
+//! Everything here runs inside libc hooks. Only `describe`, called once per place, may allocate.
+
+#![allow(unsafe_code)]
+
+use core::ffi::{c_int, c_ulong, c_void};
+use core::fmt::Write as _;
+use std::sync::{OnceLock, RwLock};
+
+use hermetic_abi::{finding, Host, Place, PlaceText, Text};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::errors;
+use crate::frame;
+use crate::symbol::function;
+
+type GilCheck = extern "C" fn() -> c_int;
+type AddressToLine = extern "C" fn(*mut ffi::PyObject, c_int) -> c_int;
+type ThreadIdent = extern "C" fn() -> c_ulong;
+
+/// Functions outside the stable ABI, looked up when the adapter is prepared, because hooks must not look symbols up.
+struct Lent {
+    gil_check: Option<GilCheck>,
+    address_to_line: Option<AddressToLine>,
+    thread_ident: Option<ThreadIdent>,
+    /// Code objects of the import machinery (`_find_and_load` and what it calls first).
+    import_codes: Vec<usize>,
+    /// Folder of the standard library, with a trailing slash.
+    library: String,
+}
+
+static LENT: OnceLock<Lent> = OnceLock::new();
+/// The project's root, with a trailing slash, or empty: places below it are spelled relative to it.
+static ROOT: RwLock<String> = RwLock::new(String::new());
+
+/// Looks up what hooks will need. Call before the engine attaches.
+pub fn prepare(py: Python<'_>) -> PyResult<()> {
+    frame::prepare(py);
+    if LENT.get().is_some() {
+        return Ok(());
+    }
+    let lent = Lent {
+        gil_check: function!(c"PyGILState_Check", GilCheck),
+        address_to_line: function!(c"PyCode_Addr2Line", AddressToLine),
+        thread_ident: function!(c"PyThread_get_thread_ident", ThreadIdent),
+        import_codes: import_codes(py)?,
+        library: library_folder(py)?,
+    };
+    let _ = LENT.set(lent);
+    Ok(())
+}
+
+/// Sets the folder that call sites drop from their file names.
+pub fn set_root(root: &str) {
+    let mut own = ROOT.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    own.clear();
+    if !root.is_empty() {
+        own.push_str(root.trim_end_matches('/'));
+        own.push('/');
+    }
+}
+
+/// The table that the engine is given.
+pub fn adapter() -> &'static Host {
+    static ADAPTER: OnceLock<Adapter> = OnceLock::new();
+    &ADAPTER
+        .get_or_init(|| {
+            Adapter(Host {
+                size: core::mem::size_of::<Host>() as u32,
+                image: ffi::PyEval_GetFrame as *const c_void,
+                is_running: Some(is_running),
+                place: Some(place),
+                describe: Some(describe),
+                is_importing: Some(is_importing),
+                interrupt: Some(interrupt),
+            })
+        })
+        .0
+}
+
+struct Adapter(Host);
+// SAFETY: a table of function pointers and one code address; nothing of it is ever written again.
+unsafe impl Sync for Adapter {}
+// SAFETY: as above.
+unsafe impl Send for Adapter {}
+
+unsafe extern "C" fn is_running() -> c_int {
+    // With subinterpreters PyGILState_Check answers 1 everywhere, so the thread state is asked as well.
+    let has_state = !frame::thread_state().is_null();
+    let holds = LENT.get().and_then(|lent| lent.gil_check).is_some_and(|check| check() != 0);
+    c_int::from(has_state && holds)
+}
+
+unsafe extern "C" fn place(out: *mut Place) -> c_int {
+    let Some(found) = frame::place() else { return 0 };
+    // SAFETY: the engine passes a writable place.
+    unsafe { out.write(found) };
+    1
+}
+
+unsafe extern "C" fn is_importing() -> c_int {
+    c_int::from(LENT.get().is_some_and(|lent| frame::is_below(&lent.import_codes)))
+}
+
+unsafe extern "C" fn describe(place: Place, out: *mut PlaceText) -> c_int {
+    // SAFETY: called only while this thread holds the interpreter lock (contract of `Host`).
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: `code` came from a frame that is executing now, so it is a live object; the new reference is never dropped,
+    // which keeps the address unique for the life of the process.
+    let code = unsafe { Bound::from_borrowed_ptr(py, place.code as *mut ffi::PyObject) };
+    core::mem::forget(code.clone());
+    // SAFETY: the engine passes a writable structure.
+    let out = unsafe { &mut *out };
+    // An exception that is being handled by the caller must not be disturbed by our look at the code object.
+    let pending = PyErr::take(py);
+    out.file = Text::new();
+    out.function = Text::new();
+    let file = attribute(&code, "co_filename");
+    let _ = out.file.write_str(&spell(&file));
+    let name = attribute(&code, "co_qualname");
+    let name = if name.is_empty() { attribute(&code, "co_name") } else { name };
+    let _ = out.function.write_str(&name);
+    out.line = line(&code, frame::bytecode_offset(place));
+    // SAFETY: as for this function.
+    out.importing = unsafe { is_importing() } as u32;
+    if let Some(error) = pending {
+        error.restore(py);
+    }
+    1
+}
+
+unsafe extern "C" fn interrupt(kind: u32) {
+    // SAFETY: called only while this thread holds the interpreter lock (contract of `Host`).
+    let py = unsafe { Python::assume_attached() };
+    let name = match kind {
+        finding::SPIN => "SpinError",
+        finding::REPLAY_EXHAUSTED => "ReplayExhausted",
+        finding::REPLAY_MISMATCH | finding::REPLAY_LEFTOVER => "ReplayMismatch",
+        _ => "SandboxError",
+    };
+    let Some(ident) = LENT.get().and_then(|lent| lent.thread_ident) else { return };
+    let Ok(class) = errors::class(py, name) else { return };
+    // SAFETY: the lock is held; the call takes its own reference to the class.
+    unsafe { ffi::PyThreadState_SetAsyncExc(ident() as _, class.as_ptr()) };
+}
+
+fn attribute(code: &Bound<'_, PyAny>, name: &str) -> String {
+    let value = code.getattr(name).ok().and_then(|value| value.cast_into::<PyString>().ok());
+    value.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn line(code: &Bound<'_, PyAny>, offset: c_int) -> u32 {
+    let Some(to_line) = LENT.get().and_then(|lent| lent.address_to_line) else { return 0 };
+    u32::try_from(to_line(code.as_ptr(), offset)).unwrap_or(0)
+}
+
+/// Spells a file name so that it is equal on another machine where that is possible.
+fn spell(file: &str) -> String {
+    for folder in ["/site-packages/", "/dist-packages/"] {
+        if let Some(at) = file.rfind(folder) {
+            return file[at + folder.len()..].to_owned();
+        }
+    }
+    if let Some(rest) = LENT.get().and_then(|lent| file.strip_prefix(lent.library.as_str())) {
+        return format!("python3/{rest}");
+    }
+    let root = ROOT.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    match file.strip_prefix(root.as_str()) {
+        Some(rest) if !root.is_empty() => rest.to_owned(),
+        _ => file.to_owned(),
+    }
+}
+
+fn import_codes(py: Python<'_>) -> PyResult<Vec<usize>> {
+    let machinery = py.import("_frozen_importlib")?;
+    let mut codes = Vec::new();
+    for name in ["_find_and_load", "_find_and_load_unlocked", "_handle_fromlist", "_gcd_import"] {
+        if let Ok(function) = machinery.getattr(name) {
+            codes.push(function.getattr("__code__")?.as_ptr() as usize);
+        }
+    }
+    Ok(codes)
+}
+
+fn library_folder(py: Python<'_>) -> PyResult<String> {
+    let file: String = py.import("os")?.getattr("__file__").and_then(|file| file.extract()).unwrap_or_default();
+    let end = file.rfind('/').map_or(0, |at| at + 1);
+    Ok(file[..end].to_owned())
+}
+
+/// Where the calling code stands: `(file, function, line)`, or None. For tests and `doctor`.
+#[pyfunction]
+pub fn current_place(py: Python<'_>) -> PyResult<Option<(String, String, u32)>> {
+    prepare(py)?;
+    let Some(found) = frame::place() else { return Ok(None) };
+    let mut text = PlaceText { file: Text::new(), function: Text::new(), line: 0, importing: 0 };
+    // SAFETY: this thread holds the lock and `text` is writable.
+    unsafe { describe(found, &raw mut text) };
+    Ok(Some((text.file.as_str().to_owned(), text.function.as_str().to_owned(), text.line)))
+}
+
+/// Whether frames are read directly rather than through the public API.
+#[pyfunction]
+pub fn is_frame_direct(py: Python<'_>) -> PyResult<bool> {
+    prepare(py)?;
+    Ok(frame::is_direct())
+}

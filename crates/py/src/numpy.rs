@@ -1,0 +1,153 @@
+//! NumPy's global generator (`numpy.random.seed`, `numpy.random.rand`, …): saved, seeded and restored as memory.
+//!
+//! Only a NumPy that is already imported is touched. The state of the bit generator lies behind its capsule; the waiting
+//! Gaussian number lies inside the `RandomState` object, at an offset that is measured once on a private object and
+//! believed only if it shows the value that `get_state()` reports. Where anything differs, `get_state`/`set_state` are used.
+
+#![allow(unsafe_code)]
+
+use core::ffi::c_void;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+
+/// `struct { uint32_t key[624]; int pos; }`.
+const STATE_LEN: usize = 625 * 4;
+const WORD: usize = core::mem::size_of::<usize>();
+/// Number of bytes from the pointer to the bit generator to the end of the waiting Gaussian number.
+const GAUSS_LEN: usize = 24;
+
+/// Where the pieces lie.
+struct Places {
+    state: *mut u8,
+    /// `bitgen_t *; int has_gauss; double gauss;` inside the object.
+    gauss: *mut u8,
+}
+
+/// A saved state.
+pub enum State {
+    Memory { words: Box<[u8; STATE_LEN]>, gauss: [u8; 16] },
+    Public(Py<PyAny>),
+}
+
+/// Offset of the Gaussian number inside a `RandomState`, or None where it was not found.
+static GAUSS_OFFSET: PyOnceLock<Option<usize>> = PyOnceLock::new();
+
+/// `numpy.random.mtrand._rand`, if NumPy's random module is imported.
+pub fn global<'py>(modules: &Bound<'py, PyDict>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = modules.py();
+    let Some(module) = modules.get_item(pyo3::intern!(py, "numpy.random.mtrand"))? else { return Ok(None) };
+    Ok(module.getattr(pyo3::intern!(py, "_rand")).ok())
+}
+
+pub fn save(rand: &Bound<'_, PyAny>) -> PyResult<State> {
+    let Some(places) = find(rand)? else {
+        let kwargs = PyDict::new(rand.py());
+        kwargs.set_item("legacy", false)?;
+        return Ok(State::Public(rand.call_method("get_state", (), Some(&kwargs))?.unbind()));
+    };
+    let mut words = Box::new([0; STATE_LEN]);
+    let mut gauss = [0; 16];
+    // SAFETY: `find` has seen the state at this address; the interpreter lock keeps it still.
+    unsafe { core::ptr::copy_nonoverlapping(places.state, words.as_mut_ptr(), STATE_LEN) };
+    // SAFETY: as above, inside the object.
+    unsafe { core::ptr::copy_nonoverlapping(places.gauss, gauss.as_mut_ptr(), gauss.len()) };
+    Ok(State::Memory { words, gauss })
+}
+
+pub fn restore(rand: &Bound<'_, PyAny>, state: &State) -> PyResult<()> {
+    match state {
+        State::Public(state) => rand.call_method1("set_state", (state,)).map(drop),
+        State::Memory { words, gauss } => {
+            let Some(places) = find(rand)? else {
+                // The code under test has put another kind of generator in place: its state is not the saved one.
+                return Ok(());
+            };
+            // SAFETY: as in `save`.
+            unsafe { core::ptr::copy_nonoverlapping(words.as_ptr(), places.state, STATE_LEN) };
+            // SAFETY: as in `save`.
+            unsafe { core::ptr::copy_nonoverlapping(gauss.as_ptr(), places.gauss, gauss.len()) };
+            Ok(())
+        }
+    }
+}
+
+/// NumPy takes seeds of 32 bits, so the sandbox's seed is reduced.
+pub fn seed(rand: &Bound<'_, PyAny>, seed: &Bound<'_, PyAny>) -> PyResult<()> {
+    let reduced = seed.call_method1("__and__", (0xffff_ffff_u64,))?;
+    rand.call_method1(pyo3::intern!(rand.py(), "seed"), (reduced,)).map(drop)
+}
+
+/// Seeds from the operating system: for a generator that was first imported, and therefore seeded, inside a sandbox.
+pub fn seed_afresh(rand: &Bound<'_, PyAny>) -> PyResult<()> {
+    rand.call_method0(pyo3::intern!(rand.py(), "seed")).map(drop)
+}
+
+fn find(rand: &Bound<'_, PyAny>) -> PyResult<Option<Places>> {
+    let py = rand.py();
+    let offset = *GAUSS_OFFSET.get_or_init(py, || measure(rand).unwrap_or(None));
+    let Some(offset) = offset else { return Ok(None) };
+    Ok(state_address(rand)?
+        .map(|state| Places { state, gauss: rand.as_ptr().cast::<u8>().wrapping_add(offset + WORD) }))
+}
+
+/// The Mersenne Twister state behind the capsule of the bit generator; None for other kinds of generator.
+fn state_address(rand: &Bound<'_, PyAny>) -> PyResult<Option<*mut u8>> {
+    let py = rand.py();
+    let generator = rand.getattr(pyo3::intern!(py, "_bit_generator"))?;
+    if generator.get_type().name()?.to_string_lossy() != "MT19937" {
+        return Ok(None);
+    }
+    let capsule = generator.getattr(pyo3::intern!(py, "capsule"))?;
+    // SAFETY: the object is alive and the name is NUL-terminated; a wrong name gives null and an exception.
+    let table = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), c"BitGenerator".as_ptr()) };
+    if table.is_null() {
+        drop(PyErr::take(py));
+        return Ok(None);
+    }
+    // SAFETY: the first field of `bitgen_t` is the pointer to the state, in every NumPy that has this capsule.
+    let state = unsafe { table.cast::<*mut c_void>().read() };
+    Ok((!state.is_null()).then_some(state.cast()))
+}
+
+/// Finds the offset of `bitgen_t *; int has_gauss; double gauss` in a `RandomState` that holds a known Gaussian number.
+fn measure(rand: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+    let py = rand.py();
+    let class = rand.get_type();
+    let sample = class.call1((1,))?;
+    sample.call_method0("standard_normal")?;
+    let kwargs = PyDict::new(py);
+    kwargs.set_item("legacy", false)?;
+    let state = sample.call_method("get_state", (), Some(&kwargs))?;
+    let gauss: f64 = state.get_item("gauss")?.extract()?;
+    let key: Vec<u32> = state.get_item("state")?.get_item("key")?.call_method0("tolist")?.extract()?;
+    let size: usize = class.getattr("__basicsize__")?.extract()?;
+
+    let Some(address) = state_address(&sample)? else { return Ok(None) };
+    let mut words = [0u8; STATE_LEN];
+    // SAFETY: the capsule's state of an MT19937 is at least this long in every NumPy; the contents are compared below.
+    unsafe { core::ptr::copy_nonoverlapping(address, words.as_mut_ptr(), STATE_LEN) };
+    let same = words.chunks_exact(4).zip(&key).all(|(bytes, word)| *bytes == word.to_ne_bytes());
+    if !same || key.len() != 624 {
+        return Ok(None);
+    }
+    let start = sample.as_ptr() as usize;
+    let mut found = None;
+    for offset in (0..size.saturating_sub(GAUSS_LEN)).step_by(WORD) {
+        let at = sample.as_ptr().cast::<u8>().wrapping_add(offset);
+        // SAFETY: `offset + GAUSS_LEN` lies inside the object.
+        let bytes = unsafe { at.cast::<[u8; GAUSS_LEN]>().read_unaligned() };
+        let pointer = usize::from_ne_bytes(bytes[..8].try_into().unwrap_or_default());
+        let is_inside = (start..start + size).contains(&pointer);
+        let has_gauss = bytes[8..12] == 1i32.to_ne_bytes();
+        if is_inside && has_gauss && bytes[16..24] == gauss.to_ne_bytes() {
+            if found.is_some() {
+                return Ok(None);
+            }
+            found = Some(offset);
+        }
+    }
+    Ok(found)
+}

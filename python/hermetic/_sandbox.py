@@ -1,0 +1,542 @@
+"""The sandbox: entry, exit, the handle and its clock.
+
+Options are checked by `_settings`; what the world looks like inside is the engine's business; what CPython itself remembers
+is kept in step by the native session. This file puts them in order, and undoes in reverse whatever it began.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+
+from hermetic import _settings, real
+from hermetic._errors import (
+    NetworkBlockedError,
+    OptionError,
+    OptionTypeError,
+    ReplayExhausted,
+    ReplayMismatch,
+    SandboxActiveError,
+    SandboxError,
+    SpinError,
+)
+from hermetic._settings import DEFAULT_NOW, DEFAULT_SPIN_LIMIT, DEFAULT_TICK, Settings
+from hermetic._values import duration_ns, instant_ns, to_datetime
+
+if TYPE_CHECKING:
+    from hermetic._filesystem import FileSystem
+    from hermetic._journal import Recorded
+    from hermetic._native import Finding, Session
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+WALL = 0
+SEED_BYTES = 4
+"""A seed that nobody chose has 32 bits: short enough to read out, long enough not to repeat."""
+ERRORS = {
+    "spin": SpinError,
+    "replay-mismatch": ReplayMismatch,
+    "replay-leftover": ReplayMismatch,
+    "replay-exhausted": ReplayExhausted,
+    "refusal": NetworkBlockedError,
+}
+FRESH = object()
+"""Stands for "nobody chose": unlike a default that was written out, it pins nothing while recording."""
+
+_active: list[SandboxHandle] = []
+_scratch_count = 0
+
+
+def current() -> SandboxHandle | None:
+    """The handle of the active sandbox, from anywhere in the process; None outside."""
+    for handle in reversed(_active):
+        if not handle._sandbox._is_suspended:
+            return handle
+    return None
+
+
+class Clock:
+    """The virtual clock of a sandbox. All methods raise SandboxError if the sandbox left the clock real."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session | None) -> None:
+        self._session = session
+
+    def __repr__(self) -> str:
+        return "Clock(off)" if self._session is None else "Clock()"
+
+    def now(self) -> datetime:
+        """The virtual time as an aware UTC datetime. Does not tick."""
+        return to_datetime(self._need().clock_now(WALL))
+
+    def advance(self, seconds: float | timedelta) -> None:
+        """Moves all clocks on by that much, as a sleep would. ValueError if negative or not finite."""
+        self._need().clock_advance(duration_ns(seconds, "seconds"))
+
+    def set(self, when: str | datetime | float) -> None:
+        """Sets the wall clock, backwards too. Monotonic clocks stay."""
+        session = self._need()
+        session.clock_set(instant_ns(when, "when"))
+
+    move_to = set
+
+    def _need(self) -> Session:
+        if self._session is None:
+            raise SandboxError("this sandbox leaves the clock real (clock='off'), so there is no virtual clock to ask or move")
+        return self._session
+
+
+class SandboxHandle:
+    """What `with sandbox() as sb` gives: the seed, the clock, and doors to the world outside."""
+
+    __slots__ = ("_sandbox", "_session", "clock", "fs", "journal_path", "mode", "replay_warnings", "seed", "test_id")
+
+    real = real
+
+    def __init__(self, sandbox: Sandbox, session: Session, seed: int | None, has_clock: bool) -> None:
+        self._sandbox = sandbox
+        self._session = session
+        self.seed = seed
+        self.mode: Literal["deterministic", "record", "replay"] = "deterministic"
+        self.clock = Clock(session if has_clock else None)
+        self.fs: FileSystem | None = None
+        self.journal_path: str | None = None
+        self.replay_warnings: list[str] = []
+        self.test_id: str | None = sandbox._test_id
+
+    def __repr__(self) -> str:
+        return f"SandboxHandle(seed={self.seed!r}, mode={self.mode!r})"
+
+    def allow_network(self, entry: str) -> None:
+        """Adds an entry like "localhost:5432" to the allowlist of the running sandbox."""
+        if not self._sandbox._settings_now.has_network:
+            raise SandboxError(f"cannot allow {entry!r}: this sandbox does not restrict the network")
+        if not isinstance(entry, str):
+            raise OptionTypeError(f"network entry {entry!r}: accepted is a text like 'localhost:5432'")
+        self._session.allow(entry)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What the engine noticed so far: refusals, spinning loops, differences from the journal."""
+        return self._sandbox.findings
+
+
+class Sandbox:
+    """A sandbox that can be entered, one time after another; what `sandbox()` returns.
+
+    `test_id` is the node id of the test, for journals. `automatic`, `suspend`, `resume`, `keep_journal` and `discard_journal`
+    are for harnesses: an automatic sandbox is suspended by one that a user enters inside, and leaves the verdict to its owner.
+    """
+
+    __slots__ = (
+        "_chdir",
+        "_env",
+        "_findings",
+        "_fs",
+        "_handle",
+        "_is_automatic",
+        "_is_pinned",
+        "_is_suspended",
+        "_options",
+        "_record",
+        "_replay",
+        "_root",
+        "_scrub_env",
+        "_seed",
+        "_session",
+        "_settings",
+        "_settings_now",
+        "_test_id",
+        "_tz",
+        "_undo",
+    )
+
+    def __init__(
+        self,
+        seed: int | None = None,
+        *,
+        now: str | datetime | float = DEFAULT_NOW,
+        tick: float = DEFAULT_TICK,
+        clock: Literal["virtual", "off"] = "virtual",
+        rng: Literal["all", "seed", "off"] = "all",
+        network: Literal["block", "off"] | Iterable[str] = "block",
+        allow_loopback: bool = True,
+        allow_unix: bool = True,
+        fs: Literal["off", "isolate"] = "off",
+        chdir: bool = True,
+        env: Mapping[str, str | None] | None = None,
+        scrub_env: bool = False,
+        record: str | os.PathLike[str] | None = None,
+        replay: str | os.PathLike[str] | None = None,
+        strict_replay: bool = True,
+        deep_datetime: bool = True,
+        spin_limit: int = DEFAULT_SPIN_LIMIT,
+        tz: str | None = None,
+        monotonic: Literal["fixed", "continue"] = "fixed",
+        network_strict: bool = False,
+        order: Literal["sorted", "chaos", "off"] | None = None,
+        test_id: str | None = None,
+        automatic: bool = False,
+        root: str | None = None,
+        **unknown: NoReturn,
+    ) -> None:
+        if unknown:
+            _refuse_unknown(unknown)
+        _settings.check_seed(seed)
+        self._seed = seed
+        self._test_id = test_id
+        self._is_automatic = automatic
+        self._session: Session | None = None
+        self._handle: SandboxHandle | None = None
+        self._findings: list[Finding] | None = None
+        self._is_suspended = False
+        self._undo: list[Callable[[], object]] | None = None
+        self._env: dict[str, str | None] | None = None
+        # Written out or not, these cost nothing to check; the rest is checked by `_settings`, once per combination.
+        self._fs = fs if fs == "off" else _settings.choice("fs", fs)
+        self._chdir = _settings.switch("chdir", chdir)
+        self._scrub_env = _settings.switch("scrub_env", scrub_env)
+        _settings.switch("deep_datetime", deep_datetime)
+        if env is not None or tz is not None:
+            from hermetic import _environment
+
+            self._env = _environment.check_overrides(env)
+            _environment.check_zone(tz)
+        self._tz = tz
+        self._record = _path("record", record)
+        self._replay = _path("replay", replay)
+        if self._record is not None and self._replay is not None:
+            raise OptionError("record and replay exclude each other: give one of them")
+        self._root = root
+        extra = _settings.AUTOMATIC if automatic else 0
+        self._is_pinned = (now is not DEFAULT_NOW, seed is not None)
+        if self._record is not None:
+            extra |= (_settings.PINNED_CLOCK if self._is_pinned[0] else 0) | (_settings.PINNED_SEED if seed is not None else 0)
+            self._root = root if root is not None else os.getcwd()
+        # The order is that of `_settings.settings`.
+        self._options = (
+            now,
+            tick,
+            clock,
+            rng,
+            network,
+            allow_loopback,
+            allow_unix,
+            spin_limit,
+            order,
+            monotonic,
+            network_strict,
+            strict_replay,
+        )
+        self._settings = self._settings_now = _settings.settings(*self._options, extra, self._root or "")
+
+    def __repr__(self) -> str:
+        return f"Sandbox(seed={self._seed!r})"
+
+    def __enter__(self) -> SandboxHandle:
+        if self._session is not None:
+            raise SandboxActiveError("this Sandbox is entered already; make another one, or leave it first")
+        self._findings = None
+        is_plain = (
+            self._record is None
+            and self._replay is None
+            and self._fs == "off"
+            and self._env is None
+            and not self._scrub_env
+            and not self._settings.allow
+        )
+        if not is_plain:
+            return self._enter_fully()
+        settings = self._settings_now = self._settings
+        seed = self._seed
+        if seed is None and settings.has_seed:
+            seed = _fresh_seed()
+        self._session = session = settings.plan.enter(0 if seed is None else seed)
+        self._handle = handle = SandboxHandle(self, session, seed, settings.config["clock"] == "virtual")
+        _active.append(handle)
+        return handle
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        session = self._session
+        if session is None:
+            raise SandboxError("this Sandbox is not entered, so it cannot be left")
+        failure: BaseException | None = None
+        fatal = 0
+        try:
+            _, fatal = session.leave()
+        except SandboxError as problem:
+            failure = problem
+        self._session = None
+        if self._undo is not None:
+            failure = self._unwind(error, failure)
+        if self._handle is not None:
+            with suppress(ValueError):
+                _active.remove(self._handle)
+        self._is_suspended = False
+        if fatal or self._is_automatic:
+            self._findings = session.findings()
+        if fatal and not self._is_automatic:
+            failure = failure or self._verdict()
+        if failure is None:
+            return
+        if error is None:
+            raise failure
+        if error is not failure and not isinstance(error, type(failure)):
+            _tell(error, failure)
+
+    def suspend(self) -> None:
+        """For harnesses: the world is real again until `resume`."""
+        self._need().suspend()
+        self._is_suspended = True
+        if self._handle is not None and self._handle.fs is not None:
+            self._handle.fs._suspend()
+        self._sync_zone()
+
+    def resume(self) -> None:
+        """Back inside; nothing was lost."""
+        self._need().resume()
+        self._is_suspended = False
+        if self._handle is not None and self._handle.fs is not None:
+            self._handle.fs._resume()
+        self._sync_zone()
+
+    def keep_journal(self, path: str | os.PathLike[str]) -> None:
+        """For harnesses, after the exit and before the next entry: finishes what was recorded, and writes it to `path`."""
+        if self._handle is None:
+            raise SandboxError("this Sandbox was never entered, so there is no journal to keep")
+        self._handle._session.keep_journal(os.fspath(path))
+
+    def discard_journal(self) -> None:
+        """For harnesses: what was recorded is not needed. The scratch file is used again by the next sandbox."""
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What the engine noticed in the last run of this sandbox, also after its exit."""
+        if self._findings is not None:
+            return self._findings
+        return self._handle._session.findings() if self._handle is not None else []
+
+    def __call__(self, function: F) -> F:
+        """As a decorator: each call runs in a fresh sandbox with these options."""
+        from hermetic._decorator import decorate
+
+        return decorate(self, function)
+
+    def _clone(self) -> Sandbox:
+        """A Sandbox of its own for one call of a decorated function; checked options are shared."""
+        twin = object.__new__(Sandbox)
+        for name in Sandbox.__slots__:
+            setattr(twin, name, getattr(self, name))
+        twin._session = twin._handle = twin._findings = twin._undo = None
+        twin._is_suspended = False
+        return twin
+
+    def _enter_fully(self) -> SandboxHandle:
+        """Entry with journals, directories or an environment of its own. Whatever fails, all of it is undone."""
+        recorded, settings, seed, options = self._prepare()
+        self._undo = []
+        session: Session = settings.plan.open()
+        self._settings_now = settings
+        handle = SandboxHandle(self, session, seed, settings.config["clock"] == "virtual")
+        try:
+            self._undo.append(session.close)
+            self._arrange(handle, options)
+            if recorded is not None:
+                handle.mode, handle.journal_path = "replay", recorded.path
+                handle.replay_warnings = list(recorded.warnings(options["root"], options["test"]))
+                session.enter(settings.plan, seed or 0, replay=recorded.raw)
+            elif self._record is not None:
+                handle.mode, handle.journal_path = "record", self._record
+                self._enter_recording(session, settings, seed or 0, options)
+            else:
+                session.enter(settings.plan, seed or 0)
+        except BaseException as error:
+            # Not reached: the engine's exit. The environment is brought back by `session.close`, the first of the undos.
+            session.close()
+            failure = self._unwind(error, None)
+            if failure is not None:
+                _tell(error, failure)
+            raise
+        self._session, self._handle = session, handle
+        _active.append(handle)
+        for text in handle.replay_warnings:
+            warnings.warn(f"hermetic replay: {text}", UserWarning, stacklevel=3)
+        if settings.allow and handle.mode == "deterministic" and settings.config["rng"] == "all":
+            warnings.warn(
+                "hermetic: network allowlist with rng='all': real TLS connections get deterministic entropy; "
+                "use rng='seed' beside an allowlist",
+                UserWarning,
+                stacklevel=3,
+            )
+        return handle
+
+    def _prepare(self) -> tuple[Recorded | None, Settings, int | None, dict[str, Any]]:
+        """Everything that can be refused before anything is changed."""
+        options: dict[str, Any] = {
+            "fs": self._fs,
+            "chdir": self._chdir,
+            "scrub_env": self._scrub_env,
+            "tz": self._tz,
+            "root": self._root or "",
+            "test": self._test_id,
+        }
+        seed = self._seed
+        if self._replay is None:
+            settings = self._settings
+            if seed is None and settings.has_seed:
+                seed = _fresh_seed()
+            return None, settings, seed, options
+        from hermetic import _journal
+
+        recorded = _journal.Recorded(self._replay)
+        theirs = recorded.options()
+        names = ("now", "tick", "clock", "rng", "network", "allow_loopback", "allow_unix", "spin_limit", "order", "monotonic")
+        values = [theirs.get(name, own) for name, own in zip(names, self._options)]
+        options.update({name: theirs[name] for name in ("fs", "chdir", "scrub_env") if name in theirs})
+        options["tz"] = theirs.get("tz") or recorded.head.get("fingerprint", {}).get("tz_env") or self._tz
+        options["root"] = self._root if self._root is not None else os.getcwd()
+        options["test"] = self._test_id or _journal.running_test()
+        extra = _settings.AUTOMATIC if self._is_automatic else 0
+        pinned = recorded.config.get("pinned") or ()
+        extra |= (_settings.PINNED_CLOCK if "now" in pinned else 0) | (_settings.PINNED_SEED if "seed" in pinned else 0)
+        try:
+            settings = _settings.settings(*values, *self._options[len(names) :], extra, options["root"])
+        except OptionError as error:
+            raise ReplayMismatch(f"the journal {recorded.path} has a setting that cannot be used: {error}") from error
+        own = recorded.seed
+        seed = own if own is not None else seed
+        return recorded, settings, _fresh_seed() if seed is None and settings.has_seed else seed, options
+
+    def _arrange(self, handle: SandboxHandle, options: dict[str, Any]) -> None:
+        """Environment, zone and directories, after the session has remembered the environment."""
+        from hermetic import _environment
+
+        assert self._undo is not None
+        zone = os.environ.get("TZ")
+        if options["scrub_env"]:
+            _environment.scrub()
+        if self._env:
+            _environment.override(self._env)
+        if options["tz"] is not None or os.environ.get("TZ") != zone:
+            self._undo.append(self._sync_zone)
+            _environment.apply_zone(options["tz"])
+        if options["fs"] == "isolate":
+            from hermetic import _filesystem
+
+            files = _filesystem.create(handle.seed, self._test_id)
+            self._undo.append(lambda: files._leave(self._is_suspended))
+            files._enter(options["chdir"], frozenset(self._env or ()))
+            handle.fs = files
+
+    def _enter_recording(self, session: Session, settings: Settings, seed: int, options: dict[str, Any]) -> None:
+        from hermetic import _journal
+
+        assert self._undo is not None and self._record is not None
+        config = {**settings.config, **{name: options[name] for name in ("fs", "chdir", "scrub_env", "tz")}}
+        pinned = [name for name, is_pinned in zip(("now", "seed"), self._is_pinned) if is_pinned]
+        now_ns = settings.now_ns if self._is_pinned[0] else real.time_ns()
+        head = _journal.head(config, pinned, seed, now_ns, self._test_id, options["root"])
+        if self._is_automatic:
+            session.enter(settings.plan, seed, record=self._record, head=head)
+            return
+        target, scratch = self._record, _scratch_beside(self._record)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        self._undo.append(lambda: _finish(session, scratch, target))
+        session.enter(settings.plan, seed, record=scratch, head=head)
+
+    def _unwind(self, error: BaseException | None, failure: BaseException | None) -> BaseException | None:
+        """Undoes in reverse; each step runs even if another one failed. Returns the first failure."""
+        steps, self._undo = self._undo or [], None
+        for step in reversed(steps):
+            try:
+                step()
+            except Exception as problem:
+                failure = failure or problem
+        return failure
+
+    def _verdict(self) -> BaseException:
+        """The error for a fatal finding that the body swallowed or never saw."""
+        finding = next(finding for finding in self.findings if finding.fatal)
+        site = f" (at {finding.site})" if finding.site and finding.site not in finding.message else ""
+        message = f"{finding.message}{site}"
+        if finding.kind == "refusal":
+            return NetworkBlockedError(message, (finding.subject, finding.port))
+        return ERRORS.get(finding.kind, SandboxError)(message)
+
+    def _sync_zone(self) -> None:
+        if self._tz is not None or self._env is not None or self._replay is not None:
+            from hermetic import _environment
+
+            _environment.apply_zone(None)
+
+    def _need(self) -> Session:
+        if self._session is None:
+            raise SandboxError("this Sandbox is not entered")
+        return self._session
+
+
+sandbox = Sandbox
+"""Makes a sandbox: a context manager, and a decorator for functions of every kind.
+
+    with hermetic.sandbox(seed=42, now="2021-06-01") as sb:
+        sb.clock.advance(3600)
+"""
+
+
+def _fresh_seed() -> int:
+    return int.from_bytes(_settings.native().real_urandom(SEED_BYTES), "big")
+
+
+def _path(option: str, value: Any) -> str | None:
+    """A journal's path, absolute, so that a later chdir does not move it."""
+    if value is None:
+        return None
+    if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+        raise OptionTypeError(f"{option}={value!r}: accepted is a path, or None")
+    return os.path.abspath(os.fsdecode(value))
+
+
+def _scratch_beside(path: str) -> str:
+    """A name for the raw journal while it is written; never one that this process has used before."""
+    global _scratch_count
+    _scratch_count += 1
+    number = "" if _scratch_count == 1 else f"-{_scratch_count}"
+    return f"{path}.part-{os.getpid()}{number}"
+
+
+def _finish(session: Session, scratch: str, target: str) -> None:
+    try:
+        if not session.is_inside and session.id:
+            session.keep_journal(target)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(scratch)
+
+
+def _tell(error: BaseException, failure: BaseException) -> None:
+    """The body has failed already; what went wrong besides goes along with its error."""
+    text = f"hermetic: {type(failure).__name__}: {failure}"
+    if sys.version_info >= (3, 11):
+        error.add_note(text)
+    else:
+        warnings.warn(text, UserWarning, stacklevel=4)
+
+
+def _refuse_unknown(unknown: Mapping[str, Any]) -> NoReturn:
+    from difflib import get_close_matches
+    from inspect import signature
+
+    known = [name for name in signature(Sandbox.__init__).parameters if name not in ("self", "unknown")]
+    name = next(iter(unknown))
+    close = get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"accepted are {', '.join(known)}"
+    raise OptionTypeError(f"unknown option {name}={unknown[name]!r}: {hint}")
