@@ -1,4 +1,4 @@
-"""Prints `seeds.json` and `streams.json` from the prose of `spec/seeds.md` and `spec/streams.md`, sharing no code with the engine.
+"""Prints `seeds.json` and `streams.json` from the prose beside them, sharing no code with the engine.
 
 Run `python3 spec/vectors/reference.py seeds > spec/vectors/seeds.json`, and the same with `streams`.
 """
@@ -14,7 +14,7 @@ WORD = 2**32
 LONG = 2**64
 GOLDEN = 0x9E3779B97F4A7C15
 PURPOSES = ("application", "openssl", "order", "schedule", "hash_seed", "names", "generators")
-ORIGIN = "spec/vectors/reference.py, written from the prose; crates/model/tests compares the same with independent crates"
+ORIGIN = "spec/vectors/reference.py, written from the prose; crates/model/tests compares with independent crates"
 
 
 def rotated(value: int, bits: int) -> int:
@@ -75,7 +75,7 @@ def stream_cases() -> list[dict]:
         ("grandchild", "Child 2 of child 1", "42", [1, 2], "application", 0, 16),
         ("grandchild-swapped", "Child 1 of child 2 is somebody else", "42", [2, 1], "application", 0, 16),
     ]
-    rows += [(f"purpose-{name}", f"Purpose {name}", "7", [3], name, 0, 16) for name in PURPOSES]
+    rows += [(f"purpose-{name.replace('_', '-')}", f"Purpose {name}", "7", [3], name, 0, 16) for name in PURPOSES]
     return [
         {
             "id": name,
