@@ -23,25 +23,31 @@ pub struct Layout {
     pub full: bool,
 }
 
-/// Settings and the values that are not worth a mention, as [`plain`] writes them. `seed` has a line of its own.
-const DEFAULTS: &[(&str, &[&str])] = &[
-    ("allow_loopback", &["yes"]),
-    ("allow_unix", &["yes"]),
-    ("chdir", &["yes"]),
-    ("clock", &["virtual"]),
-    ("fs", &["off"]),
-    ("monotonic", &["fixed"]),
-    ("network", &["block"]),
-    ("network_strict", &["no"]),
-    ("now", &["none", "2020-01-01T00:00:00+00:00"]),
-    ("order", &["sorted", "none"]),
-    ("pinned", &["[]", "none"]),
-    ("rng", &["all"]),
-    ("scrub_env", &["no"]),
-    ("spin_limit", &["1000000"]),
-    ("strict_replay", &["yes"]),
-    ("tick", &["1e-6", "0.000001"]),
-    ("tz", &["none"]),
+/// Settings of a sandbox and the values that are not worth a mention, as [`plain`] writes them. `seed` has a line of its
+/// own, `now` is told where it was pinned, and the others of `None` are no properties of what was recorded.
+const DEFAULTS: &[(&str, Option<&str>)] = &[
+    ("allow_loopback", Some("yes")),
+    ("allow_unix", Some("yes")),
+    ("chdir", Some("yes")),
+    ("clock", Some("virtual")),
+    ("deep_datetime", None),
+    ("env", None),
+    ("fs", Some("off")),
+    ("monotonic", Some("fixed")),
+    ("network", Some("block")),
+    ("network_strict", Some("no")),
+    ("now", None),
+    ("order", Some("sorted")),
+    ("pinned", Some("[]")),
+    ("record", None),
+    ("replay", None),
+    ("rng", Some("all")),
+    ("scrub_env", Some("no")),
+    ("seed", None),
+    ("spin_limit", Some("1000000")),
+    ("strict_replay", None),
+    ("tick", Some("1e-6")),
+    ("tz", Some("none")),
 ];
 
 /// Columns of a value; a longer one pushes the call site to the right.
@@ -131,19 +137,31 @@ fn recorded(head: &Head) -> String {
 
 /// The settings that differ from their default.
 fn settings(head: &Head) -> String {
-    let is_default = |name: &str, value: &str| {
-        name == "seed" || DEFAULTS.iter().any(|(known, values)| *known == name && values.contains(&value))
-    };
-    let shown = head.config.iter().map(|(name, value)| (name, plain(value)));
-    let shown: Vec<String> = shown
-        .filter(|(name, value)| !is_default(name, value))
-        .map(|(name, value)| format!("{}={value}", text::line(name)))
-        .collect();
-    if shown.is_empty() {
-        "all default".to_string()
-    } else {
-        shown.join("  ")
+    let mut parts = Vec::new();
+    for (name, value) in &head.config {
+        let shown = plain(value);
+        let is_silent = match DEFAULTS.iter().find(|(known, _)| known == name) {
+            Some((_, Some(default))) => shown == *default || value.is_null(),
+            Some((_, None)) => true,
+            None => false,
+        };
+        if !is_silent {
+            parts.push(format!("{}={shown}", text::line(name)));
+        }
     }
+    if let Some(now_ns) = pinned_now(head) {
+        parts.push(format!("now={}", text::date(now_ns)));
+    }
+    if parts.is_empty() {
+        return "all default".to_string();
+    }
+    parts.join("  ")
+}
+
+/// Where the test pinned the wall clock. Without a pin the recorded clock was the real one.
+fn pinned_now(head: &Head) -> Option<i64> {
+    let pinned = head.config.get("pinned")?.as_array()?;
+    head.config.get("now")?.as_i64().filter(|_| pinned.iter().any(|name| name == "now"))
 }
 
 fn machine(head: &Head, layout: Layout) -> String {
@@ -153,7 +171,9 @@ fn machine(head: &Head, layout: Layout) -> String {
     let cpus = fact("cpu_count").map(|count| format!("{count} CPUs"));
     let packages = head.fingerprint.get("packages").and_then(|packages| packages.as_object());
     let packages = packages.map(|packages| format!("{} packages", packages.len()));
-    let parts = [Some(python).filter(|text| !text.is_empty()), fact("platform"), host, cpus, packages];
+    let platform = [fact("platform"), fact("machine")].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let known = |text: String| Some(text).filter(|text| !text.is_empty());
+    let parts = [known(python), known(platform), host, cpus, packages];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     or_unknown(wrapped(&parts, LABEL_WIDTH, layout.width))
 }
@@ -408,5 +428,40 @@ impl Elapsed {
     fn follow(&mut self, clock: Clock, value_ns: i64) {
         let origin = self.origins_ns[clock as usize].get_or_insert(value_ns.saturating_sub(self.ns));
         self.ns = self.ns.max(value_ns.saturating_sub(*origin));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_of_a_sandbox_is_known() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/options.toml");
+        let spec = std::fs::read_to_string(path).expect("spec/options.toml");
+        let tables = spec.split("\n[[").filter_map(|table| table.strip_prefix("sandbox]]"));
+        let names: Vec<&str> = tables
+            .filter_map(|table| table.lines().find_map(|line| line.strip_prefix("name = ")))
+            .map(|name| name.trim_matches('"'))
+            .collect();
+        assert!(names.len() > 10, "{names:?}");
+        for name in names {
+            assert!(DEFAULTS.iter().any(|(known, _)| *known == name), "{name} has no row in DEFAULTS");
+        }
+    }
+
+    #[test]
+    fn elapsed_time_never_goes_back_and_setting_takes_none() {
+        let mut elapsed = Elapsed::default();
+        let reading = |clock, value_ns| Event::Clock { thread: 0, site: 0, clock, value_ns, importing: false };
+        elapsed.note(&reading(Clock::Wall, 1_000));
+        elapsed.note(&reading(Clock::Monotonic, 70));
+        elapsed.note(&reading(Clock::Monotonic, 90));
+        assert_eq!(elapsed.ns, 20);
+        elapsed.note(&Event::Jump { thread: 0, site: 0, to_ns: -9_000, reason: Reason::Set });
+        elapsed.note(&reading(Clock::Wall, -8_995));
+        assert_eq!(elapsed.ns, 25);
+        elapsed.note(&reading(Clock::Monotonic, 80));
+        assert_eq!(elapsed.ns, 25);
     }
 }
