@@ -296,7 +296,8 @@ pub struct Api {
     /// Draws from the sandbox's own stream number `purpose` (0 is what `getrandom` gives).
     pub draw: unsafe extern "C" fn(id: i64, purpose: u32, buffer: *mut u8, len: usize) -> i32,
     /// For `doctor`: one line per fact, written through `line`.
-    pub describe: unsafe extern "C" fn(line: Option<unsafe extern "C" fn(*const u8, usize, *mut c_void)>, data: *mut c_void),
+    pub describe:
+        unsafe extern "C" fn(line: Option<unsafe extern "C" fn(*const u8, usize, *mut c_void)>, data: *mut c_void),
 }
 
 // SAFETY-free by construction: an `Api` is a table of function pointers and one pointer to static text.

@@ -1,1 +1,31 @@
-//! engine
+//! The engine: what a hooked call is told, decided from the state of the sandbox alone.
+//!
+//! No system call, no `unsafe`, no global: the hook library owns the one [`Sandbox`] per level and each thread's
+//! [`Thread`], asks here, and carries the answer back to the program. What is real is passed in by the caller, as a value or
+//! as a closure that is only called where the answer must be real.
+//!
+//! * [`sandbox`] has entering, leaving, the fields that threads share
+//! * [`time`] has clocks, waits, the spin detector
+//! * [`entropy`] has random bytes and the order of listings
+//! * [`network`] (refusals)
+//! * [`recorder`] and [`replayer`] are the two users of a journal
+//! * [`finding`] is what the end of a test must know
+//!
+//! Nothing here allocates in a call that a hook makes, with two exceptions, each at most once per call site or allowed
+//! name: describing a new call site, and remembering the address of an allowed name.
+
+pub mod entropy;
+pub mod finding;
+pub mod host;
+pub mod network;
+pub mod recorder;
+pub mod replayer;
+pub mod sandbox;
+mod sites;
+pub mod thread;
+pub mod time;
+
+pub use finding::Findings;
+pub use host::Host;
+pub use sandbox::{EnterError, Sandbox, Settings};
+pub use thread::{Class, Thread};

@@ -1,1 +1,29 @@
-//! hook
+//! `libhermetic.so`: the one engine of a process, and the hooks that ask it.
+//!
+//! The library is opened by a front end, which finds [`api`] by the symbol `hermetic_abi`; nothing happens until it asks to
+//! attach. From then on every object's relocation slots for the names in `spec/hooks.toml` lead here. A slot leads on to
+//! the real function at the cost of one atomic load while no sandbox is entered.
+//!
+//! * [`attach`] rewrites slots; [`table`] holds the rows; [`libc`] has the hooks, one file per header
+//! * [`guard`] is how each hook begins; [`threads`] keeps the records of threads; [`fork`] carries both over a fork
+//! * [`wait`], [`condition`], [`address`], [`descriptors`], [`openssl`], [`sink`] convert at the edge
+//! * [`api`] is the C ABI; [`host`] is the language above
+//!
+//! The invariants that the `SAFETY` comments name (H1 to H8) stand in `ARCHITECTURE.md`.
+#![allow(unsafe_code)]
+#![allow(clippy::missing_safety_doc, reason = "hooks have the contract of the libc function whose name they bear")]
+
+mod address;
+pub mod api;
+mod attach;
+mod condition;
+mod descriptors;
+mod fork;
+mod guard;
+mod host;
+mod libc;
+mod openssl;
+mod sink;
+mod table;
+mod threads;
+mod wait;

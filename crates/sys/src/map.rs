@@ -16,6 +16,99 @@ pub fn zeroed(len: usize) -> io::Result<*mut u8> {
     Ok(address.cast())
 }
 
+/// A growing array in memory of our own, for use inside hooks, where malloc is not allowed. Pages go back when it is
+/// dropped.
+pub struct Region<T: Copy> {
+    data: *mut T,
+    len: usize,
+    capacity: usize,
+}
+
+// SAFETY: the memory belongs to this value alone.
+unsafe impl<T: Copy + Send> Send for Region<T> {}
+
+impl<T: Copy> Region<T> {
+    const BYTES_MIN: usize = 1 << 16;
+
+    pub const fn new() -> Region<T> {
+        Region { data: ptr::null_mut(), len: 0, capacity: 0 }
+    }
+
+    /// Appends all of `items`. False: the machine has no memory left, nothing was appended.
+    pub fn extend(&mut self, items: &[T]) -> bool {
+        if self.capacity - self.len < items.len() && !self.grow(items.len()) {
+            return false;
+        }
+        // SAFETY: `grow` made room for `items.len()` more values behind the first `len`.
+        let end = unsafe { self.data.add(self.len) };
+        // SAFETY: as above; a borrowed slice cannot overlap memory that belongs to `self`.
+        unsafe { ptr::copy_nonoverlapping(items.as_ptr(), end, items.len()) };
+        self.len += items.len();
+        true
+    }
+
+    pub fn push(&mut self, item: T) -> bool {
+        self.extend(&[item])
+    }
+
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    pub fn as_slice(&self) -> &[T] {
+        if self.data.is_null() {
+            return &[];
+        }
+        // SAFETY: the first `len` values were written by `extend`.
+        unsafe { core::slice::from_raw_parts(self.data, self.len) }
+    }
+
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        if self.data.is_null() {
+            return &mut [];
+        }
+        // SAFETY: as above, and `&mut self` makes the borrow exclusive.
+        unsafe { core::slice::from_raw_parts_mut(self.data, self.len) }
+    }
+
+    fn grow(&mut self, more: usize) -> bool {
+        let wanted = (self.len + more).max(self.capacity * 2) * size_of::<T>();
+        let bytes = wanted.max(Self::BYTES_MIN).next_multiple_of(Self::BYTES_MIN);
+        let data = if self.data.is_null() {
+            match zeroed(bytes) {
+                Ok(data) => data.cast(),
+                Err(_) => return false,
+            }
+        } else {
+            let old = self.capacity * size_of::<T>();
+            // SAFETY: the old range is exactly our mapping, and nothing borrows it while `&mut self` is held.
+            let data = unsafe { libc::mremap(self.data.cast(), old, bytes, libc::MREMAP_MAYMOVE) };
+            if data == libc::MAP_FAILED {
+                return false;
+            }
+            data.cast()
+        };
+        self.data = data;
+        self.capacity = bytes / size_of::<T>();
+        true
+    }
+}
+
+impl<T: Copy> Default for Region<T> {
+    fn default() -> Region<T> {
+        Region::new()
+    }
+}
+
+impl<T: Copy> Drop for Region<T> {
+    fn drop(&mut self) {
+        if !self.data.is_null() {
+            // SAFETY: the range is exactly our mapping; nothing borrows it any more.
+            unsafe { libc::munmap(self.data.cast(), self.capacity * size_of::<T>()) };
+        }
+    }
+}
+
 /// A file mapped for writing that can grow. Blocks are reserved on disk before they are used, so that a full disk is an
 /// error of `grow` and never a SIGBUS in the middle of a test.
 pub struct GrowingFile {
@@ -101,6 +194,19 @@ fn reserve(file: &OwnedFd, from: usize, to: usize) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::ffi::CString;
+
+    #[test]
+    fn a_region_keeps_what_was_put_in() {
+        let mut region = Region::<u64>::new();
+        assert!(region.as_slice().is_empty());
+        for value in 0..100_000 {
+            assert!(region.push(value));
+        }
+        assert!(region.as_slice().iter().copied().eq(0..100_000));
+        region.truncate(3);
+        region.as_mut_slice().reverse();
+        assert_eq!(region.as_slice(), [2, 1, 0]);
+    }
 
     #[test]
     fn a_file_grows_and_keeps_what_it_has() {

@@ -210,7 +210,7 @@ mod tests {
             4711
         }
         let real = crate::symbol::global(c"getpid").expect("libc has it");
-        let ours = crate::symbol::object_base(fixed_pid as *const c_void).expect("this test");
+        let ours = crate::symbol::object_base(fixed_pid as *const () as usize).expect("this test");
         let swap = |from: usize, to: usize| {
             let mut count = 0;
             for_each(|object| {

@@ -25,10 +25,10 @@ pub fn in_library(library: &CStr, name: &CStr) -> Option<usize> {
 }
 
 /// The load address of the object that contains `address`, and whether there is one.
-pub fn object_base(address: *const c_void) -> Option<usize> {
+pub fn object_base(address: usize) -> Option<usize> {
     let mut info = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: the structure is valid for writing; any address may be asked for.
-    let found = unsafe { libc::dladdr(address, info.as_mut_ptr()) };
+    let found = unsafe { libc::dladdr(address as *const c_void, info.as_mut_ptr()) };
     // SAFETY: zeroed or filled; all fields are pointers that may be null.
     let info = unsafe { info.assume_init() };
     (found != 0).then_some(info.dli_fbase as usize)

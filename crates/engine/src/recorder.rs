@@ -1,0 +1,81 @@
+//! Writing a journal while the test runs.
+
+use crate::host::Host;
+use crate::sites::Sites;
+use hermetic_journal::{Encoder, Event, Full, Sink};
+
+/// The file that a raw journal goes to. The hook library implements it over a map.
+pub trait JournalFile: Sink + Send {
+    fn path(&self) -> &[u8];
+    /// The journal in it, as far as it was published.
+    fn bytes(&self) -> &[u8];
+}
+
+/// A file of whatever kind.
+pub type BoxedSink = Box<dyn JournalFile>;
+
+/// The journal of a sandbox in record mode.
+pub struct Recorder {
+    sink: BoxedSink,
+    encoder: Encoder,
+    sites: Sites,
+    next_site: u32,
+    is_full: bool,
+}
+
+impl Recorder {
+    /// Begins a journal with this head.
+    pub fn start(mut sink: BoxedSink, head: &[u8]) -> Result<Recorder, Full> {
+        let encoder = Encoder::start(&mut *sink, head)?;
+        Ok(Recorder { sink, encoder, sites: Sites::default(), next_site: 1, is_full: false })
+    }
+
+    /// The site of the calling thread, announced in the journal on its first use, and whether it is importing.
+    #[inline]
+    pub fn site(&mut self, host: &dyn Host) -> (u32, bool) {
+        let Recorder { sink, encoder, sites, next_site, is_full } = self;
+        sites.current(host, |text| {
+            let id = *next_site;
+            let event = Event::Site {
+                id,
+                file: text.file.as_str(),
+                function: text.function.as_str(),
+                line: text.line,
+                importing: text.importing != 0,
+            };
+            *is_full |= encoder.append(&mut **sink, &event).is_err();
+            *next_site += 1;
+            id
+        })
+    }
+
+    /// Appends an event. After the first that found no room nothing more is written: what is there stays truthful.
+    #[inline]
+    pub fn append(&mut self, event: &Event<'_>) {
+        if !self.is_full {
+            self.is_full = self.encoder.append(&mut *self.sink, event).is_err();
+        }
+    }
+
+    /// The disk was full: the journal ends early.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    pub fn events(&self) -> u64 {
+        self.encoder.events()
+    }
+
+    pub fn len(&self) -> u64 {
+        self.encoder.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.encoder.is_empty()
+    }
+
+    /// Gives the sink back, with the journal in it.
+    pub fn finish(self) -> BoxedSink {
+        self.sink
+    }
+}

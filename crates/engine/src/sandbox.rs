@@ -1,0 +1,387 @@
+//! A sandbox: entered with settings, shared by threads, left with findings.
+//!
+//! Hooks of several threads use a sandbox at the same moment, and a slow one may still hold the reference when the sandbox
+//! is left and entered anew. So sandboxes are never freed: there is one per level, its scalar fields are atomics, everything
+//! else is behind a lock, and `generation` says whose life it is. A late hook then sees the new sandbox, never a torn one.
+
+use crate::finding::Findings;
+use crate::host::Host;
+use crate::recorder::{BoxedSink, Recorder};
+use crate::replayer::Replayer;
+use crate::thread::{Class, Level, Thread};
+use crate::time::Timekeeper;
+use hermetic_abi::{finding, flag, Finding, Outcome, PlaceText, Text};
+use hermetic_journal::Event;
+use hermetic_model::stream::{Key, Pedigree};
+use hermetic_policy::Policy;
+use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// What a sandbox is entered with. Times in nanoseconds.
+pub struct Settings<'a> {
+    /// Bits of [`hermetic_abi::flag`].
+    pub flags: u32,
+    /// Decimal text.
+    pub seed: &'a [u8],
+    pub now_ns: i64,
+    /// Where the monotonic clock starts.
+    pub monotonic_ns: i64,
+    /// The kernel's coarse wall clock at entry: what is written from now on carries virtual time stamps.
+    pub real_coarse_ns: i64,
+    pub tick_ps: u64,
+    pub spin_limit: u64,
+    /// Policy entries, one a line.
+    pub allow: &'a str,
+}
+
+/// What a sandbox does with journals.
+pub enum Journaling<'a> {
+    None,
+    Record { sink: BoxedSink, head: &'a [u8] },
+    Replay { raw: &'a [u8] },
+}
+
+/// Why a sandbox cannot be entered. Nothing has changed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum EnterError {
+    /// A policy entry is not one; the text names it and what is accepted.
+    Entry(String),
+    /// The journal cannot be replayed.
+    Journal(hermetic_journal::Error),
+    /// There is no room for the journal's first bytes.
+    Full,
+}
+
+impl fmt::Display for EnterError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EnterError::Entry(text) => out.write_str(text),
+            EnterError::Journal(error) => write!(out, "{error}"),
+            EnterError::Full => write!(out, "no room to record: the file system of the journal is full"),
+        }
+    }
+}
+
+/// Where a subsystem's answers come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Mode {
+    /// The subsystem is not part of the sandbox.
+    Off = 0,
+    Virtual = 1,
+    /// Real, and written down.
+    Record = 2,
+    /// From the journal.
+    Replay = 3,
+}
+
+impl Mode {
+    fn from_u8(number: u8) -> Mode {
+        [Mode::Off, Mode::Virtual, Mode::Record, Mode::Replay][usize::from(number & 3)]
+    }
+}
+
+/// The journal of the moment.
+#[allow(clippy::large_enum_variant, reason = "there is one per level, made once")]
+pub(crate) enum Tape {
+    None,
+    Recorder(Recorder),
+    Replayer(Replayer),
+}
+
+/// One level's sandbox.
+pub struct Sandbox {
+    depth: usize,
+    generation: AtomicU64,
+    flags: AtomicU32,
+    clock_mode: AtomicU8,
+    entropy_mode: AtomicU8,
+    order_mode: AtomicU8,
+    threads: AtomicU32,
+    pub(crate) time: Timekeeper,
+    key: Mutex<Key>,
+    pub(crate) policy: Mutex<Policy>,
+    pub(crate) findings: Mutex<Findings>,
+    pub(crate) tape: Mutex<Tape>,
+}
+
+impl Sandbox {
+    /// The sandbox of one level, not entered yet.
+    pub fn new(depth: usize) -> Sandbox {
+        Sandbox {
+            depth,
+            generation: AtomicU64::new(0),
+            flags: AtomicU32::new(0),
+            clock_mode: AtomicU8::new(0),
+            entropy_mode: AtomicU8::new(0),
+            order_mode: AtomicU8::new(0),
+            threads: AtomicU32::new(0),
+            time: Timekeeper::default(),
+            key: Mutex::new(Key([0; 32])),
+            policy: Mutex::new(Policy::new(false, false)),
+            findings: Mutex::new(Findings::default()),
+            tape: Mutex::new(Tape::None),
+        }
+    }
+
+    /// Makes this the sandbox `generation`, entered by `thread`. On an error nothing has changed.
+    pub fn enter(
+        &self,
+        generation: u64,
+        settings: &Settings<'_>,
+        journal: Journaling<'_>,
+        thread: &mut Thread,
+    ) -> Result<(), EnterError> {
+        let policy = policy_of(settings.flags, settings.allow)?;
+        let (tape, mode) = match journal {
+            Journaling::None => (Tape::None, Mode::Virtual),
+            Journaling::Record { sink, head } => {
+                (Tape::Recorder(Recorder::start(sink, head).map_err(|_| EnterError::Full)?), Mode::Record)
+            }
+            Journaling::Replay { raw } => {
+                (Tape::Replayer(Replayer::open(raw).map_err(EnterError::Journal)?), Mode::Replay)
+            }
+        };
+        let flags = settings.flags;
+        let pick = |part: u32, pin: u32| match (flags & part != 0, flags & pin != 0) {
+            (false, _) => Mode::Off,
+            (true, true) => Mode::Virtual,
+            (true, false) => mode,
+        };
+        let clock = pick(flag::CLOCK, flag::PINNED_CLOCK);
+        self.time.reset(settings, clock);
+        self.clock_mode.store(clock as u8, Ordering::Relaxed);
+        self.entropy_mode.store(pick(flag::ENTROPY, flag::PINNED_SEED) as u8, Ordering::Relaxed);
+        self.order_mode.store(pick(flag::ORDER_SORTED | flag::ORDER_CHAOS, 0) as u8, Ordering::Relaxed);
+        self.flags.store(flags, Ordering::Relaxed);
+        self.threads.store(1, Ordering::Relaxed);
+        let key = Key::from_seed(settings.seed);
+        *lock(&self.key) = key;
+        *lock(&self.policy) = policy;
+        lock(&self.findings).clear();
+        *lock(&self.tape) = tape;
+        self.generation.store(generation, Ordering::Release);
+        thread.class = Class::Controlled;
+        thread.levels[self.depth].begin(generation, &key, Pedigree::ROOT, 0, 0);
+        Ok(())
+    }
+
+    /// Ends the sandbox. Returns what there is to tell, and the recorder's sink with the journal in it.
+    pub fn leave(&self) -> (Outcome, Option<BoxedSink>) {
+        let tape = std::mem::replace(&mut *lock(&self.tape), Tape::None);
+        let mut outcome = Outcome { elapsed_ns: self.time.elapsed(), ..Outcome::default() };
+        outcome.threads = self.threads.load(Ordering::Relaxed).saturating_sub(1);
+        let sink = match tape {
+            Tape::None => None,
+            Tape::Recorder(recorder) => {
+                outcome.events = recorder.events();
+                outcome.journal_len = recorder.len();
+                self.note_full(&recorder);
+                Some(recorder.finish())
+            }
+            Tape::Replayer(replayer) => {
+                self.note_leftovers(&replayer);
+                None
+            }
+        };
+        let findings = lock(&self.findings);
+        outcome.findings = findings.len() as u32;
+        outcome.fatal = findings.fatal();
+        (outcome, sink)
+    }
+
+    fn note_full(&self, recorder: &Recorder) {
+        if recorder.is_full() {
+            let mut found = crate::finding::blank(finding::RECORD_STOPPED, false);
+            let events = recorder.events();
+            let _ = write!(found.message, "recording stopped after {events} events: the disk is full");
+            lock(&self.findings).add(&found);
+        }
+    }
+
+    fn note_leftovers(&self, replayer: &Replayer) {
+        if replayer.has_diverged() {
+            return;
+        }
+        let mut first = Text::new();
+        let count = replayer.leftovers(&mut first);
+        if count == 0 {
+            return;
+        }
+        let mut found = crate::finding::blank(finding::REPLAY_LEFTOVER, self.has(flag::STRICT_REPLAY));
+        let events = if count == 1 { "event was" } else { "events were" };
+        let _ = write!(found.message, "{count} recorded {events} not asked for; the first: {}", first.as_str());
+        lock(&self.findings).add(&found);
+    }
+
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Whether one of these [`flag`] bits is set.
+    #[inline]
+    pub fn has(&self, bits: u32) -> bool {
+        self.flags.load(Ordering::Relaxed) & bits != 0
+    }
+
+    #[inline]
+    pub fn clock_mode(&self) -> Mode {
+        Mode::from_u8(self.clock_mode.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    pub fn entropy_mode(&self) -> Mode {
+        Mode::from_u8(self.entropy_mode.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    pub fn order_mode(&self) -> Mode {
+        Mode::from_u8(self.order_mode.load(Ordering::Relaxed))
+    }
+
+    /// The thread's record of this sandbox; it joins now if this is its first call inside.
+    #[inline]
+    pub(crate) fn level<'t>(&self, thread: &'t mut Thread) -> &'t mut Level {
+        if thread.levels[self.depth].generation != self.generation() {
+            self.join(thread);
+        }
+        &mut thread.levels[self.depth]
+    }
+
+    /// A thread from an earlier sandbox (a wider fixture's) takes part, under the name that its maker gave it.
+    #[cold]
+    fn join(&self, thread: &mut Thread) {
+        let number = self.threads.fetch_add(1, Ordering::Relaxed);
+        let pedigree = thread.pedigree;
+        let key = *lock(&self.key);
+        thread.levels[self.depth].begin(self.generation(), &key, pedigree, number, 0);
+        self.record_start(number, 0, u32::MAX, pedigree);
+    }
+
+    /// Renames the calling thread after a fork, in the child: the `ordinal`-th child of its parent draws its own bytes.
+    pub fn become_child(&self, thread: &mut Thread, ordinal: u64) {
+        let key = *lock(&self.key);
+        let level = self.level(thread);
+        let (pedigree, ticks) = (level.pedigree.child(ordinal), level.ticks);
+        level.begin(self.generation(), &key, pedigree, level.number, ticks);
+    }
+
+    /// Counts a child that the thread is about to start, and returns its number.
+    pub fn next_child(&self, thread: &mut Thread) -> u64 {
+        let level = self.level(thread);
+        level.children += 1;
+        level.children - 1
+    }
+
+    /// Prepares the record of a thread that `maker` is about to start.
+    pub fn spawn(&self, maker: &mut Thread, child: &mut Thread) {
+        let ordinal = self.next_child(maker);
+        let level = self.level(maker);
+        let pedigree = level.pedigree.child(ordinal);
+        let (parent, ticks) = (level.number, level.ticks);
+        let number = self.threads.fetch_add(1, Ordering::Relaxed);
+        let key = *lock(&self.key);
+        child.class = Class::Controlled;
+        child.pedigree = pedigree;
+        // The child's clock continues from its maker's, so that what was read before the start is not in its future.
+        child.levels[self.depth].begin(self.generation(), &key, pedigree, number, ticks);
+        self.record_start(number, parent, ordinal as u32, pedigree);
+    }
+
+    fn record_start(&self, thread: u32, parent: u32, ordinal: u32, pedigree: Pedigree) {
+        if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
+            recorder.append(&Event::ThreadStart { thread, parent, ordinal, pedigree: pedigree.0 });
+        }
+    }
+
+    /// A thread ends.
+    pub fn end(&self, thread: &mut Thread) {
+        let level = &thread.levels[self.depth];
+        if level.generation == self.generation() {
+            if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
+                recorder.append(&Event::ThreadEnd { thread: level.number });
+            }
+        }
+    }
+
+    /// Writes a generator's state into the journal.
+    pub fn record_state(&self, thread: &mut Thread, name: &str, bytes: &[u8]) -> bool {
+        let number = self.level(thread).number;
+        match &mut *lock(&self.tape) {
+            Tape::Recorder(recorder) => {
+                recorder.append(&Event::State { thread: number, name, bytes });
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub fn finding(&self, index: usize) -> Option<Finding> {
+        lock(&self.findings).get(index).cloned()
+    }
+
+    /// Adds a finding and, where it is an error, interrupts the calling thread with it.
+    pub(crate) fn report(&self, mut found: Finding, thread: &mut Thread, host: &dyn Host, interrupts: bool) {
+        write_site(host, &mut found.site);
+        if interrupts && host.is_running() {
+            thread.interrupt = found.message.clone();
+            host.interrupt(found.kind);
+        }
+        lock(&self.findings).add(&found);
+    }
+
+    /// Holds all locks, so that a fork copies none of them half-way.
+    pub fn lock_all(&self) -> Held<'_> {
+        Held(lock(&self.key), lock(&self.policy), lock(&self.findings), lock(&self.tape), self.time.lock())
+    }
+
+    /// In a forked child: the parent goes on writing the journal, the child must not.
+    pub fn forget_journal(&self) {
+        let tape = std::mem::replace(&mut *lock(&self.tape), Tape::None);
+        // The mapping is shared with the parent; dropping the child's view of it would be right, but it frees memory, and
+        // a fork handler may not.
+        std::mem::forget(tape);
+    }
+}
+
+/// All locks of a sandbox.
+#[allow(dead_code, reason = "held, not read")]
+pub struct Held<'a>(
+    MutexGuard<'a, Key>,
+    MutexGuard<'a, Policy>,
+    MutexGuard<'a, Findings>,
+    MutexGuard<'a, Tape>,
+    crate::time::Held<'a>,
+);
+
+/// The library is built with `panic = "abort"`, so a lock is never poisoned.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn policy_of(flags: u32, allow: &str) -> Result<Policy, EnterError> {
+    let mut policy = Policy::new(flags & flag::ALLOW_LOOPBACK != 0, flags & flag::ALLOW_UNIX != 0);
+    for entry in allow.lines().filter(|line| !line.is_empty()) {
+        policy.add(entry).map_err(|error| EnterError::Entry(error.to_string()))?;
+    }
+    Ok(policy)
+}
+
+/// `file:line in function` of the calling thread, or nothing.
+pub(crate) fn write_site(host: &dyn Host, out: &mut Text) {
+    if !host.is_running() {
+        return;
+    }
+    let mut text: PlaceText = crate::sites::blank_place();
+    if let Some(place) = host.place() {
+        if host.describe(place, &mut text) {
+            let _ = write!(out, "{}:{} in {}", text.file.as_str(), text.line, text.function.as_str());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What the engine keeps of one thread.
+//!
+//! A thread takes part in a sandbox from the first call that it makes inside. Sandboxes can lie on top of each other (the
+//! plugin's, a wide fixture's, the user's), and coming back to the lower one must find a thread's streams and ticks where
+//! they were left, so there is one record per level.
+
+use hermetic_abi::Text;
+use hermetic_model::stream::{Key, Pedigree, Purpose, Stream};
+
+/// How many sandboxes can lie on top of each other. Real use needs three; the rest is for pytest inside pytest.
+pub const LEVELS_MAX: usize = 8;
+
+/// Who a thread is to the engine. Zero is what memory fresh from the kernel says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Class {
+    /// It existed before the sandbox, or its maker is unknown: its clocks, waits and entropy stay real.
+    #[default]
+    Foreign = 0,
+    /// The thread that entered, or one that such a thread started.
+    Controlled = 1,
+}
+
+/// A thread's record. All-zero memory is a valid foreign thread.
+pub struct Thread {
+    pub class: Class,
+    /// From its maker: who it is in a sandbox that it did not enter itself.
+    pub pedigree: Pedigree,
+    pub(crate) levels: [Level; LEVELS_MAX],
+    /// Text of the finding that interrupted this thread last.
+    pub interrupt: Text,
+    /// A name whose hidden look-up was answered with a placeholder; the connection that follows is refused by name.
+    pub pending_name: Text,
+}
+
+/// A thread inside the sandbox of one level.
+pub struct Level {
+    /// The sandbox that the rest belongs to.
+    pub(crate) generation: u64,
+    pub(crate) pedigree: Pedigree,
+    /// Number in the journal: 0 for the thread that entered, then by first appearance.
+    pub(crate) number: u32,
+    /// Threads started so far.
+    pub(crate) children: u64,
+    /// Readings of a clock that ticks.
+    pub(crate) ticks: u64,
+    /// Readings since time last moved, as this thread saw it.
+    pub(crate) still: u64,
+    pub(crate) moves_seen: u64,
+    pub(crate) application: Stream,
+    pub(crate) openssl: Stream,
+    pub(crate) order: Stream,
+}
+
+impl Level {
+    const EMPTY: Level = Level {
+        generation: 0,
+        pedigree: Pedigree::ROOT,
+        number: 0,
+        children: 0,
+        ticks: 0,
+        still: 0,
+        moves_seen: 0,
+        application: Stream::EMPTY,
+        openssl: Stream::EMPTY,
+        order: Stream::EMPTY,
+    };
+
+    pub(crate) fn begin(&mut self, generation: u64, key: &Key, pedigree: Pedigree, number: u32, ticks: u64) {
+        *self = Level {
+            generation,
+            pedigree,
+            number,
+            ticks,
+            application: Stream::new(key, pedigree, Purpose::Application),
+            openssl: Stream::new(key, pedigree, Purpose::Openssl),
+            order: Stream::new(key, pedigree, Purpose::Order),
+            ..Level::EMPTY
+        };
+    }
+
+    pub(crate) fn stream(&mut self, purpose: Purpose) -> &mut Stream {
+        match purpose {
+            Purpose::Openssl => &mut self.openssl,
+            Purpose::Order => &mut self.order,
+            _ => &mut self.application,
+        }
+    }
+}
+
+impl Thread {
+    pub const fn new(class: Class, pedigree: Pedigree) -> Thread {
+        Thread {
+            class,
+            pedigree,
+            levels: [const { Level::EMPTY }; LEVELS_MAX],
+            interrupt: Text::new(),
+            pending_name: Text::new(),
+        }
+    }
+
+    pub fn is_controlled(&self) -> bool {
+        self.class == Class::Controlled
+    }
+}

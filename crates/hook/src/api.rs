@@ -1,0 +1,523 @@
+//! The C ABI of `hermetic_abi::Api`: each function checks its arguments, converts, and asks the engine.
+
+use crate::guard::{self, Call};
+use crate::host::{self, Registered};
+use crate::sink::Scratch;
+use crate::{attach, condition, fork, openssl, threads};
+use core::ffi::{c_char, c_void};
+use core::fmt::Write;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use hermetic_abi::{flag, status, Api, Config, Finding, Host, Outcome, Slice, Text, ABI_VERSION};
+use hermetic_engine::recorder::BoxedSink;
+use hermetic_engine::sandbox::{Journaling, Mode, Settings};
+use hermetic_engine::thread::LEVELS_MAX;
+use hermetic_engine::{EnterError, Sandbox};
+use hermetic_model::clock::{Clock, MONOTONIC_ORIGIN_NS};
+use hermetic_model::stream::Purpose;
+use hermetic_policy::Target;
+use hermetic_sys::clock as kernel;
+use std::sync::Mutex;
+
+static API: Api = Api {
+    abi_version: ABI_VERSION,
+    size: size_of::<Api>() as u32,
+    version: concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast::<c_char>(),
+    attach: api_attach,
+    enter,
+    leave,
+    suspend,
+    resume,
+    clock_now,
+    clock_advance,
+    clock_set,
+    real_clock,
+    real_sleep,
+    real_entropy,
+    real_begin,
+    real_end,
+    allow,
+    check_address,
+    check_host,
+    is_network_guarded,
+    take_pending_name,
+    finding,
+    last_interrupt,
+    journal,
+    record_state,
+    draw,
+    describe,
+};
+
+/// The entry point of every front end.
+#[unsafe(no_mangle)]
+pub extern "C" fn hermetic_abi() -> *const Api {
+    &API
+}
+
+/// Sandboxes by level; made when a level is first used, never freed (H7).
+static LEVELS: [AtomicPtr<Sandbox>; LEVELS_MAX] = [const { AtomicPtr::new(core::ptr::null_mut()) }; LEVELS_MAX];
+
+/// What entering and leaving change; hooks never look at it.
+struct Desk {
+    /// Ids of the sandboxes that are entered, lowest level first.
+    entered: Vec<Entered>,
+    /// Ids of those left last, by level: their findings can still be asked for.
+    left: [i64; LEVELS_MAX],
+    /// The scratch journals of the levels, kept mapped.
+    scratch: [Option<BoxedSink>; LEVELS_MAX],
+}
+
+struct Entered {
+    id: i64,
+    flags: u32,
+    is_seeded: bool,
+    is_suspended: bool,
+}
+
+static DESK: Mutex<Desk> =
+    Mutex::new(Desk { entered: Vec::new(), left: [0; LEVELS_MAX], scratch: [const { None }; LEVELS_MAX] });
+
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+fn desk() -> std::sync::MutexGuard<'static, Desk> {
+    DESK.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// All sandboxes that exist.
+pub fn sandboxes() -> impl Iterator<Item = &'static Sandbox> {
+    // SAFETY: null, or the address of a sandbox that is never freed (H7).
+    LEVELS.iter().filter_map(|level| unsafe { level.load(Ordering::Acquire).as_ref() })
+}
+
+fn level(depth: usize) -> &'static Sandbox {
+    // SAFETY: as above.
+    if let Some(sandbox) = unsafe { LEVELS[depth].load(Ordering::Acquire).as_ref() } {
+        return sandbox;
+    }
+    let made: &'static Sandbox = Box::leak(Box::new(Sandbox::new(depth)));
+    LEVELS[depth].store(core::ptr::from_ref(made).cast_mut(), Ordering::Release);
+    made
+}
+
+impl Desk {
+    /// The level of an entered sandbox.
+    fn depth_of(&self, id: i64) -> Option<usize> {
+        self.entered.iter().position(|entered| entered.id == id)
+    }
+}
+
+/// The sandbox with that id, entered or left last at its level.
+fn sandbox_of(id: i64) -> Option<&'static Sandbox> {
+    let desk = desk();
+    let depth = desk.depth_of(id).or_else(|| desk.left.iter().position(|&left| left == id && id != 0))?;
+    drop(desk);
+    Some(level(depth))
+}
+
+/// A section in which everything is real, because a front end calls and not the program.
+struct RealSection;
+
+impl RealSection {
+    fn begin() -> RealSection {
+        guard::real_begin();
+        RealSection
+    }
+}
+
+impl Drop for RealSection {
+    fn drop(&mut self) {
+        guard::real_end();
+    }
+}
+
+fn fail(error: *mut Text, code: i32, text: impl core::fmt::Display) -> i32 {
+    // SAFETY: null, or the caller's buffer.
+    if let Some(error) = unsafe { error.as_mut() } {
+        error.len = 0;
+        let _ = write!(error, "{text}");
+    }
+    code
+}
+
+/// The bytes of a slice; empty where it is absent.
+///
+/// # Safety
+/// The slice describes memory that lives as long as the call.
+unsafe fn bytes<'a>(slice: Slice) -> &'a [u8] {
+    if slice.data.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { core::slice::from_raw_parts(slice.data, slice.len) }
+}
+
+unsafe extern "C" fn api_attach(host: *const Host, error: *mut Text) -> i32 {
+    let _real = RealSection::begin();
+    // SAFETY: null, or the caller's table, which is copied.
+    if let Some(host) = unsafe { host.as_ref() } {
+        if host.size as usize != size_of::<Host>() {
+            return fail(error, status::INVALID, "the host table has another size: front end and engine differ");
+        }
+        host::register(*host);
+    }
+    condition::learn();
+    fork::prepare();
+    match attach::attach() {
+        Ok(()) => status::OK,
+        Err(text) => fail(error, status::UNSUPPORTED, text),
+    }
+}
+
+unsafe extern "C" fn enter(config: *const Config, error: *mut Text) -> i64 {
+    let _real = RealSection::begin();
+    // SAFETY: null, or the caller's structure.
+    let Some(config) = (unsafe { config.as_ref() }) else { return i64::from(status::MISUSE) };
+    if config.size as usize != size_of::<Config>() {
+        let text = "the configuration has another size: front end and engine differ";
+        return i64::from(fail(error, status::INVALID, text));
+    }
+    attach::scan();
+    // SAFETY: the caller's slices live as long as the call.
+    match unsafe { enter_level(config) } {
+        Ok(id) => id,
+        Err((code, text)) => i64::from(fail(error, code, text)),
+    }
+}
+
+unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
+    let mut desk = desk();
+    let depth = desk.entered.len();
+    if let Some(below) = desk.entered.last() {
+        if below.flags & flag::AUTOMATIC == 0 {
+            return Err((status::ACTIVE, "a sandbox is active in this process already".to_owned()));
+        }
+    }
+    if depth == LEVELS_MAX {
+        return Err((status::MISUSE, format!("{LEVELS_MAX} sandboxes lie on top of each other already")));
+    }
+    let sandbox = level(depth);
+    // SAFETY: the caller's promise.
+    let (seed, allow) = unsafe { (bytes(config.seed), bytes(config.allow)) };
+    let allow =
+        core::str::from_utf8(allow).map_err(|_| (status::INVALID, "policy entries must be UTF-8".to_owned()))?;
+    let settings = Settings {
+        flags: config.flags,
+        seed,
+        now_ns: config.now_ns,
+        monotonic_ns: monotonic_start(config.flags),
+        real_coarse_ns: kernel::read(libc::CLOCK_REALTIME_COARSE),
+        tick_ps: config.tick_ps,
+        spin_limit: config.spin_limit,
+        allow,
+    };
+    // SAFETY: the caller's promise.
+    let journal = unsafe { journaling(config, &mut desk.scratch[depth]) }?;
+    let record = threads::current().ok_or((status::SYSTEM, "too many threads have a record".to_owned()))?;
+    let id = GENERATION.fetch_add(1, Ordering::Relaxed) + 1;
+    // SAFETY: this thread's own record (H8); hooks of this thread are bypassed meanwhile.
+    let thread = unsafe { &mut *record };
+    sandbox.enter(id, &settings, journal, thread).map_err(|error| match error {
+        EnterError::Entry(text) => (status::INVALID, text),
+        EnterError::Journal(error) => (status::JOURNAL, error.to_string()),
+        error => (status::SYSTEM, error.to_string()),
+    })?;
+    let is_seeded = sandbox.entropy_mode() != Mode::Off;
+    desk.entered.push(Entered { id: id as i64, flags: config.flags, is_seeded, is_suspended: false });
+    openssl::switch(is_seeded);
+    guard::activate(Some(sandbox));
+    Ok(id as i64)
+}
+
+fn monotonic_start(flags: u32) -> i64 {
+    if flags & flag::MONOTONIC_CONTINUE == 0 {
+        return MONOTONIC_ORIGIN_NS;
+    }
+    // On top of another sandbox its clock goes on; otherwise the real one does.
+    let ns = || kernel::read(libc::CLOCK_MONOTONIC);
+    match (guard::active(), threads::current()) {
+        // SAFETY: this thread's own record (H8).
+        (Some(below), Some(thread)) => below.peek_clock(unsafe { &mut *thread }, Clock::Monotonic, ns),
+        _ => ns(),
+    }
+}
+
+unsafe fn journaling<'a>(config: &Config, scratch: &mut Option<BoxedSink>) -> Result<Journaling<'a>, (i32, String)> {
+    // SAFETY: the caller's promise.
+    let (record, head, replay) = unsafe { (bytes(config.record), bytes(config.head), bytes(config.replay)) };
+    if !replay.is_empty() {
+        return Ok(Journaling::Replay { raw: replay });
+    }
+    if record.is_empty() {
+        return Ok(Journaling::None);
+    }
+    let sink = match scratch.take() {
+        Some(kept) if kept.path() == record => kept,
+        _ => Box::new(Scratch::create(record).map_err(|error| {
+            let path = String::from_utf8_lossy(record);
+            (status::SYSTEM, format!("cannot record to {path}: {error}"))
+        })?),
+    };
+    Ok(Journaling::Record { sink, head })
+}
+
+unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
+    let _real = RealSection::begin();
+    let mut desk = desk();
+    match desk.entered.last() {
+        Some(top) if top.id == id => {}
+        _ => return status::MISUSE,
+    }
+    let depth = desk.entered.len() - 1;
+    if let Some(top) = desk.entered.pop() {
+        if top.is_suspended {
+            guard::real_end();
+        }
+    }
+    desk.left[depth] = id;
+    let below = depth.checked_sub(1);
+    guard::activate(below.map(level));
+    openssl::switch(desk.entered.last().is_some_and(|below| below.is_seeded));
+    let (told, sink) = level(depth).leave();
+    if let Some(sink) = sink {
+        desk.scratch[depth] = Some(sink);
+    }
+    // SAFETY: null, or the caller's structure.
+    if let Some(outcome) = unsafe { outcome.as_mut() } {
+        *outcome = told;
+    }
+    status::OK
+}
+
+/// Flips whether the calling thread, and only it, sees the sandbox.
+fn set_suspended(id: i64, is_suspended: bool) -> i32 {
+    let mut desk = desk();
+    let Some(depth) = desk.depth_of(id) else { return status::MISUSE };
+    let entered = &mut desk.entered[depth];
+    if entered.is_suspended == is_suspended {
+        return status::MISUSE;
+    }
+    entered.is_suspended = is_suspended;
+    if is_suspended {
+        guard::real_begin();
+    } else {
+        guard::real_end();
+    }
+    status::OK
+}
+
+unsafe extern "C" fn suspend(id: i64) -> i32 {
+    set_suspended(id, true)
+}
+
+unsafe extern "C" fn resume(id: i64) -> i32 {
+    set_suspended(id, false)
+}
+
+unsafe extern "C" fn clock_now(id: i64, clock: i32) -> i64 {
+    let (Some(sandbox), Some(clock)) = (sandbox_of(id), Clock::from_i32(clock)) else { return 0 };
+    let real = || kernel::read(kernel_clock(clock));
+    if sandbox.clock_mode() == Mode::Virtual {
+        let Some(thread) = threads::current() else { return real() };
+        let _real = RealSection::begin();
+        // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
+        return sandbox.peek_clock(unsafe { &mut *thread }, clock, real);
+    }
+    // What the handle tells in a recording is a reading like any other, so that replay tells the same.
+    match Call::enter() {
+        Some(mut call) => {
+            let (sandbox, thread) = call.parts();
+            sandbox.read_clock(thread, &Registered, clock, real)
+        }
+        None => real(),
+    }
+}
+
+fn kernel_clock(clock: Clock) -> libc::clockid_t {
+    match clock {
+        Clock::Wall => libc::CLOCK_REALTIME,
+        Clock::Monotonic => libc::CLOCK_MONOTONIC,
+        Clock::Cpu => libc::CLOCK_PROCESS_CPUTIME_ID,
+    }
+}
+
+unsafe extern "C" fn clock_advance(id: i64, ns: i64) -> i32 {
+    let Some(sandbox) = sandbox_of(id) else { return status::MISUSE };
+    let _real = RealSection::begin();
+    match sandbox.clock_advance(ns) {
+        Ok(()) => {
+            sandbox.note_move(kernel::read(libc::CLOCK_REALTIME_COARSE));
+            status::OK
+        }
+        Err(_) => status::INVALID,
+    }
+}
+
+unsafe extern "C" fn clock_set(id: i64, ns: i64) -> i32 {
+    let Some(sandbox) = sandbox_of(id) else { return status::MISUSE };
+    let _real = RealSection::begin();
+    sandbox.clock_set(ns, || kernel::read(libc::CLOCK_REALTIME));
+    sandbox.note_move(kernel::read(libc::CLOCK_REALTIME_COARSE));
+    status::OK
+}
+
+unsafe extern "C" fn real_clock(clock: i32) -> i64 {
+    Clock::from_i32(clock).map_or(0, |clock| kernel::read(kernel_clock(clock)))
+}
+
+unsafe extern "C" fn real_sleep(ns: i64) {
+    kernel::sleep(ns.max(0));
+}
+
+unsafe extern "C" fn real_entropy(buffer: *mut u8, len: usize) -> i32 {
+    if buffer.is_null() {
+        return status::MISUSE;
+    }
+    // SAFETY: the caller's buffer.
+    let bytes = unsafe { core::slice::from_raw_parts_mut(buffer, len) };
+    if kernel::entropy(bytes) {
+        status::OK
+    } else {
+        status::SYSTEM
+    }
+}
+
+unsafe extern "C" fn real_begin() {
+    guard::real_begin();
+}
+
+unsafe extern "C" fn real_end() {
+    guard::real_end();
+}
+
+unsafe extern "C" fn allow(id: i64, entry: Slice, error: *mut Text) -> i32 {
+    let Some(sandbox) = sandbox_of(id) else { return status::MISUSE };
+    let _real = RealSection::begin();
+    // SAFETY: the caller's slice lives as long as the call.
+    let Ok(entry) = core::str::from_utf8(unsafe { bytes(entry) }) else {
+        return fail(error, status::INVALID, "a policy entry must be UTF-8");
+    };
+    match sandbox.allow(entry) {
+        Ok(()) => status::OK,
+        Err(text) => fail(error, status::INVALID, text),
+    }
+}
+
+/// Judges for the language ring. The pending name of a hidden look-up is settled by any judgement.
+fn check(target: &Target<'_>, what: &str, out: *mut Finding) -> i32 {
+    let Some(mut call) = Call::enter_any() else { return status::OK };
+    let (sandbox, thread) = call.parts();
+    let Some(found) = sandbox.judge(thread, &Registered, what, target) else { return status::OK };
+    // SAFETY: null, or the caller's structure.
+    if let Some(out) = unsafe { out.as_mut() } {
+        *out = found;
+    }
+    status::REFUSED
+}
+
+unsafe extern "C" fn check_address(address: *const c_void, len: u32, out: *mut Finding) -> i32 {
+    // SAFETY: the caller's buffer.
+    match unsafe { crate::address::Address::read(address, len) } {
+        Some(address) => check(&address.target(), "connect to", out),
+        None => status::OK,
+    }
+}
+
+unsafe extern "C" fn check_host(host: Slice, port: i32, out: *mut Finding) -> i32 {
+    // SAFETY: the caller's slice lives as long as the call.
+    let host = unsafe { bytes(host) };
+    let port = u16::try_from(port).ok();
+    let what = if port.is_some() { "connect to" } else { "look up" };
+    check(&Target::Name { host, port }, what, out)
+}
+
+unsafe extern "C" fn is_network_guarded() -> i32 {
+    Call::enter_any().map_or(0, |call| i32::from(call.sandbox.is_network_guarded()))
+}
+
+unsafe extern "C" fn take_pending_name(out: *mut Text) -> i32 {
+    let Some(mut call) = Call::enter_any() else { return 0 };
+    let name = core::mem::take(&mut call.thread().pending_name);
+    if name.len == 0 {
+        return 0;
+    }
+    // SAFETY: null, or the caller's buffer.
+    if let Some(out) = unsafe { out.as_mut() } {
+        *out = name;
+    }
+    1
+}
+
+unsafe extern "C" fn finding(id: i64, index: u32, out: *mut Finding) -> i32 {
+    let _real = RealSection::begin();
+    let Some(found) = sandbox_of(id).and_then(|sandbox| sandbox.finding(index as usize)) else {
+        return status::MISUSE;
+    };
+    // SAFETY: null, or the caller's structure.
+    if let Some(out) = unsafe { out.as_mut() } {
+        *out = found;
+    }
+    status::OK
+}
+
+unsafe extern "C" fn last_interrupt(out: *mut Text) -> i32 {
+    let Some(record) = threads::current() else { return status::MISUSE };
+    // SAFETY: this thread's own record (H8).
+    let text = unsafe { (*record).interrupt.clone() };
+    // SAFETY: null, or the caller's buffer.
+    if let Some(out) = unsafe { out.as_mut() } {
+        *out = text;
+    }
+    status::OK
+}
+
+unsafe extern "C" fn journal(id: i64, out: *mut Slice) -> i32 {
+    let desk = desk();
+    let depth = desk.left.iter().position(|&left| left == id && id != 0);
+    let Some(scratch) = depth.and_then(|depth| desk.scratch[depth].as_ref()) else { return status::MISUSE };
+    // SAFETY: null, or the caller's structure.
+    if let Some(out) = unsafe { out.as_mut() } {
+        *out = Slice::of(scratch.bytes());
+    }
+    status::OK
+}
+
+unsafe extern "C" fn record_state(id: i64, name: Slice, state: Slice) -> i32 {
+    let Some(sandbox) = sandbox_of(id) else { return status::MISUSE };
+    let Some(record) = threads::current() else { return status::SYSTEM };
+    let _real = RealSection::begin();
+    // SAFETY: the caller's slices live as long as the call.
+    let (name, state) = unsafe { (bytes(name), bytes(state)) };
+    let Ok(name) = core::str::from_utf8(name) else { return status::INVALID };
+    // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
+    let is_recorded = sandbox.record_state(unsafe { &mut *record }, name, state);
+    if is_recorded {
+        status::OK
+    } else {
+        status::MISUSE
+    }
+}
+
+unsafe extern "C" fn draw(id: i64, purpose: u32, buffer: *mut u8, len: usize) -> i32 {
+    let (Some(sandbox), Some(purpose)) = (sandbox_of(id), Purpose::from_u32(purpose)) else { return status::MISUSE };
+    let (Some(record), false) = (threads::current(), buffer.is_null()) else { return status::MISUSE };
+    let _real = RealSection::begin();
+    // SAFETY: the caller's buffer.
+    let bytes = unsafe { core::slice::from_raw_parts_mut(buffer, len) };
+    // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
+    sandbox.draw(unsafe { &mut *record }, purpose, bytes);
+    status::OK
+}
+
+unsafe extern "C" fn describe(line: Option<unsafe extern "C" fn(*const u8, usize, *mut c_void)>, data: *mut c_void) {
+    let Some(line) = line else { return };
+    let report = attach::report();
+    let facts = [
+        format!("engine {} (ABI {ABI_VERSION})", env!("CARGO_PKG_VERSION")),
+        format!("{} objects, {} slots rewritten, {} could not be", report.objects, report.slots, report.failed),
+        "not seen: direct system calls, static programs, dlmopen, libcrypto linked into another library".to_owned(),
+    ];
+    for fact in facts {
+        // SAFETY: the caller's function and data.
+        unsafe { line(fact.as_ptr(), fact.len(), data) };
+    }
+}

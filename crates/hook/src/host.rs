@@ -1,0 +1,63 @@
+//! The host language, as its front end registered it.
+
+use core::sync::atomic::{AtomicPtr, Ordering};
+use hermetic_abi::{Host as Table, Place, PlaceText};
+use hermetic_engine::host::Host;
+
+static TABLE: AtomicPtr<Table> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Registers a host. The table is copied and lives for ever; there is one per front end and process.
+pub fn register(table: Table) {
+    TABLE.store(Box::into_raw(Box::new(table)), Ordering::Release);
+}
+
+/// An address inside the interpreter's image, or zero.
+pub fn image() -> usize {
+    table().map_or(0, |table| table.image as usize)
+}
+
+#[inline]
+fn table() -> Option<&'static Table> {
+    // SAFETY: null, or the address of a table that is never freed.
+    unsafe { TABLE.load(Ordering::Acquire).as_ref() }
+}
+
+/// The registered host, or one that never runs.
+pub struct Registered;
+
+impl Host for Registered {
+    #[inline]
+    fn is_running(&self) -> bool {
+        let Some(ask) = table().and_then(|table| table.is_running) else { return false };
+        // SAFETY: the front end's promise in `hermetic_abi::Host`: callable from any thread.
+        unsafe { ask() != 0 }
+    }
+
+    #[inline]
+    fn place(&self) -> Option<Place> {
+        let ask = table()?.place?;
+        let mut place = Place::default();
+        // SAFETY: as above, and the engine asks only while `is_running`.
+        let found = unsafe { ask(&mut place) };
+        (found != 0).then_some(place)
+    }
+
+    fn describe(&self, place: Place, out: &mut PlaceText) -> bool {
+        let Some(ask) = table().and_then(|table| table.describe) else { return false };
+        // SAFETY: as above.
+        unsafe { ask(place, out) != 0 }
+    }
+
+    fn is_importing(&self) -> bool {
+        let Some(ask) = table().and_then(|table| table.is_importing) else { return false };
+        // SAFETY: as above.
+        unsafe { ask() != 0 }
+    }
+
+    fn interrupt(&self, kind: u32) {
+        if let Some(act) = table().and_then(|table| table.interrupt) {
+            // SAFETY: as above.
+            unsafe { act(kind) };
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The hooks, one file per libc header.
+//!
+//! Each hook reads the same way: enter a [`crate::guard::Call`], convert, ask the engine, convert back; otherwise call what
+//! the name meant before. The list of names, with what each does, is `spec/hooks.toml`.
+
+pub mod dirent;
+pub mod dlfcn;
+pub mod fcntl;
+pub mod netdb;
+pub mod poll;
+pub mod pthread;
+pub mod semaphore;
+pub mod stdio;
+pub mod stdlib;
+pub mod sys_epoll;
+pub mod sys_random;
+pub mod sys_select;
+pub mod sys_socket;
+pub mod sys_stat;
+pub mod time;
+pub mod unistd;
+
+use crate::table::Hook;
+
+/// All rows.
+pub fn tables() -> impl Iterator<Item = &'static [Hook]> {
+    [
+        dirent::TABLE,
+        dlfcn::TABLE,
+        fcntl::TABLE,
+        netdb::TABLE,
+        poll::TABLE,
+        pthread::TABLE,
+        semaphore::TABLE,
+        stdio::TABLE,
+        stdlib::TABLE,
+        sys_epoll::TABLE,
+        sys_random::TABLE,
+        sys_select::TABLE,
+        sys_socket::TABLE,
+        sys_stat::TABLE,
+        time::TABLE,
+        unistd::TABLE,
+    ]
+    .into_iter()
+}

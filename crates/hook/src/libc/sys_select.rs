@@ -1,0 +1,42 @@
+//! `<sys/select.h>`: waiting for sets of descriptors.
+
+use super::poll::{span_of, timed};
+use crate::table::hooks;
+use core::ffi::c_int;
+use hermetic_model::clock;
+use libc::{fd_set, sigset_t, timespec, timeval};
+
+hooks! {
+    select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *mut timeval) -> c_int;
+    pselect(
+        count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set,
+        timeout: *const timespec, mask: *const sigset_t
+    ) -> c_int;
+}
+
+pub unsafe extern "C" fn select(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    timeout: *mut timeval,
+) -> c_int {
+    // SAFETY: the program's promise to libc.
+    let span = unsafe { timeout.as_ref() }.and_then(|span| clock::from_timeval(span.tv_sec, span.tv_usec));
+    // SAFETY: the arguments are the program's.
+    timed(span, || unsafe { real::select(count, read, write, except, timeout) })
+}
+
+pub unsafe extern "C" fn pselect(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: the program's promise to libc.
+    let span = unsafe { span_of(timeout) };
+    // SAFETY: the arguments are the program's.
+    timed(span, || unsafe { real::pselect(count, read, write, except, timeout, mask) })
+}

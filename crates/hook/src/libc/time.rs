@@ -1,0 +1,212 @@
+//! `<time.h>` and `<sys/time.h>`: clocks and sleeping.
+
+use crate::guard::Call;
+use crate::host::Registered;
+use crate::table::hooks;
+use crate::wait;
+use core::ffi::{c_int, c_void};
+use hermetic_engine::host::Host;
+use hermetic_engine::time::Wait;
+use hermetic_model::clock::{self, Clock};
+use hermetic_sys::clock as kernel;
+use libc::{clock_t, clockid_t, time_t, timespec, timeval};
+
+hooks! {
+    #[Interpreter = clock_gettime_of_interpreter] clock_gettime(id: clockid_t, out: *mut timespec) -> c_int;
+    gettimeofday(out: *mut timeval, zone: *mut c_void) -> c_int;
+    time(out: *mut time_t) -> time_t;
+    clock() -> clock_t;
+    timespec_get(out: *mut timespec, base: c_int) -> c_int;
+    nanosleep(request: *const timespec, left: *mut timespec) -> c_int;
+    clock_nanosleep(id: clockid_t, flags: c_int, request: *const timespec, left: *mut timespec) -> c_int;
+    thrd_sleep(request: *const timespec, left: *mut timespec) -> c_int;
+}
+
+const TIME_UTC: c_int = 1;
+/// Fixed by POSIX, whatever the machine's clock can do.
+const CLOCKS_PER_SEC: i64 = 1_000_000;
+
+/// Which of our clocks a kernel clock is. Clocks of other processes and threads are not ours.
+pub fn clock_of(id: clockid_t) -> Option<Clock> {
+    match id {
+        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_REALTIME_ALARM | libc::CLOCK_TAI => {
+            Some(Clock::Wall)
+        }
+        libc::CLOCK_MONOTONIC
+        | libc::CLOCK_MONOTONIC_RAW
+        | libc::CLOCK_MONOTONIC_COARSE
+        | libc::CLOCK_BOOTTIME
+        | libc::CLOCK_BOOTTIME_ALARM => Some(Clock::Monotonic),
+        libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => Some(Clock::Cpu),
+        _ => None,
+    }
+}
+
+/// What a kernel clock shows inside; none where the call is not part of a sandbox.
+#[inline(always)]
+pub fn read(id: clockid_t) -> Option<i64> {
+    let mut call = Call::enter()?;
+    let clock = clock_of(id)?;
+    let (sandbox, thread) = call.parts();
+    Some(sandbox.read_clock(thread, &Registered, clock, || kernel::read(id)))
+}
+
+/// # Safety
+/// `out` is valid for writing, as libc's function demands.
+#[inline(always)]
+unsafe fn put(out: *mut timespec, ns: i64) {
+    let (tv_sec, tv_nsec) = clock::to_timespec(ns);
+    // SAFETY: the caller's promise.
+    unsafe { out.write(timespec { tv_sec, tv_nsec }) };
+}
+
+pub unsafe extern "C" fn clock_gettime(id: clockid_t, out: *mut timespec) -> c_int {
+    if !out.is_null() {
+        if let Some(ns) = read(id) {
+            // SAFETY: not null, and the program's promise to libc.
+            unsafe { put(out, ns) };
+            return 0;
+        }
+    }
+    // SAFETY: the arguments are the program's.
+    unsafe { real::clock_gettime(id, out) }
+}
+
+/// The interpreter also reads clocks for itself, to hand its lock from thread to thread, at moments that nobody decides.
+/// Those readings neither tick nor go into a journal.
+pub unsafe extern "C" fn clock_gettime_of_interpreter(id: clockid_t, out: *mut timespec) -> c_int {
+    if clock_of(id) == Some(Clock::Monotonic) && !out.is_null() {
+        if let Some(mut call) = Call::enter() {
+            let (sandbox, thread) = call.parts();
+            let real = || kernel::read(id);
+            let ns = if Registered.is_running() {
+                sandbox.read_clock(thread, &Registered, Clock::Monotonic, real)
+            } else {
+                sandbox.peek_clock(thread, Clock::Monotonic, real)
+            };
+            // SAFETY: not null, and the program's promise to libc.
+            unsafe { put(out, ns) };
+            return 0;
+        }
+    }
+    // SAFETY: the arguments are the program's.
+    unsafe { clock_gettime(id, out) }
+}
+
+pub unsafe extern "C" fn gettimeofday(out: *mut timeval, zone: *mut c_void) -> c_int {
+    if !out.is_null() {
+        if let Some(ns) = read(libc::CLOCK_REALTIME) {
+            let (tv_sec, tv_usec) = clock::to_timeval(ns);
+            // SAFETY: not null, and the program's promise to libc.
+            unsafe { out.write(timeval { tv_sec, tv_usec }) };
+            return 0;
+        }
+    }
+    // SAFETY: the arguments are the program's.
+    unsafe { real::gettimeofday(out, zone) }
+}
+
+pub unsafe extern "C" fn time(out: *mut time_t) -> time_t {
+    let Some(ns) = read(libc::CLOCK_REALTIME) else {
+        // SAFETY: the argument is the program's.
+        return unsafe { real::time(out) };
+    };
+    let (seconds, _) = clock::to_timespec(ns);
+    if !out.is_null() {
+        // SAFETY: not null, and the program's promise to libc.
+        unsafe { out.write(seconds) };
+    }
+    seconds
+}
+
+pub unsafe extern "C" fn clock() -> clock_t {
+    match read(libc::CLOCK_PROCESS_CPUTIME_ID) {
+        Some(ns) => ns / (clock::NS_PER_SEC / CLOCKS_PER_SEC),
+        // SAFETY: no arguments.
+        None => unsafe { real::clock() },
+    }
+}
+
+pub unsafe extern "C" fn timespec_get(out: *mut timespec, base: c_int) -> c_int {
+    if base == TIME_UTC && !out.is_null() {
+        if let Some(ns) = read(libc::CLOCK_REALTIME) {
+            // SAFETY: not null, and the program's promise to libc.
+            unsafe { put(out, ns) };
+            return base;
+        }
+    }
+    // SAFETY: the arguments are the program's.
+    unsafe { real::timespec_get(out, base) }
+}
+
+/// A sleep of `ns`; false if it must be made really.
+pub fn sleep(ns: i64) -> bool {
+    let Some(mut call) = Call::enter() else { return false };
+    let (sandbox, thread) = call.parts();
+    if sandbox.sleep(thread, &Registered, ns) == Wait::Real {
+        return false;
+    }
+    sandbox.note_move(kernel::read(libc::CLOCK_REALTIME_COARSE));
+    true
+}
+
+/// # Safety
+/// A non-null `request` points to a timespec.
+unsafe fn span(request: *const timespec) -> Option<i64> {
+    // SAFETY: the caller's promise.
+    let request = unsafe { request.as_ref() }?;
+    clock::span_from_timespec(request.tv_sec, request.tv_nsec)
+}
+
+pub unsafe extern "C" fn nanosleep(request: *const timespec, left: *mut timespec) -> c_int {
+    // SAFETY: the program's promise to libc.
+    if let Some(ns) = unsafe { span(request) } {
+        if sleep(ns) {
+            return 0;
+        }
+    }
+    // SAFETY: the arguments are the program's.
+    unsafe { real::nanosleep(request, left) }
+}
+
+pub unsafe extern "C" fn thrd_sleep(request: *const timespec, left: *mut timespec) -> c_int {
+    // SAFETY: the program's promise to libc.
+    if let Some(ns) = unsafe { span(request) } {
+        if sleep(ns) {
+            return 0;
+        }
+    }
+    // SAFETY: the arguments are the program's.
+    unsafe { real::thrd_sleep(request, left) }
+}
+
+pub unsafe extern "C" fn clock_nanosleep(
+    id: clockid_t,
+    flags: c_int,
+    request: *const timespec,
+    left: *mut timespec,
+) -> c_int {
+    // SAFETY: the program's promise to libc.
+    let Some(ns) = (unsafe { span(request) }) else {
+        // SAFETY: the arguments are the program's; libc names the mistake.
+        return unsafe { real::clock_nanosleep(id, flags, request, left) };
+    };
+    if flags & libc::TIMER_ABSTIME == 0 {
+        if sleep(ns) {
+            return 0;
+        }
+        // SAFETY: the arguments are the program's.
+        return unsafe { real::clock_nanosleep(id, flags, request, left) };
+    }
+    let Some(span) = wait::remaining(id, ns) else {
+        // SAFETY: the arguments are the program's.
+        return unsafe { real::clock_nanosleep(id, flags, request, left) };
+    };
+    if sleep(span) {
+        return 0;
+    }
+    let (tv_sec, tv_nsec) = clock::to_timespec(span);
+    let request = timespec { tv_sec, tv_nsec };
+    // SAFETY: a virtual deadline means nothing to the kernel, so it waits for the span; a deadline has no rest to report.
+    unsafe { real::clock_nanosleep(libc::CLOCK_MONOTONIC, 0, &request, core::ptr::null_mut()) }
+}

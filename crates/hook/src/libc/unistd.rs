@@ -1,0 +1,153 @@
+//! `<unistd.h>` and `syscall`: sleeping, reading random devices, writing to sockets from before.
+
+use super::sys_random::{self, fill};
+use super::{sys_socket, time};
+use crate::descriptors;
+use crate::table::hooks;
+use core::ffi::{c_int, c_long, c_uint, c_void};
+use hermetic_journal::Source;
+use hermetic_model::clock::{NS_PER_SEC, NS_PER_US};
+use libc::{off64_t, size_t, ssize_t, timespec, timeval};
+
+hooks! {
+    sleep(seconds: c_uint) -> c_uint;
+    usleep(microseconds: c_uint) -> c_int;
+    read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t;
+    __read_chk(fd: c_int, buffer: *mut c_void, len: size_t, size: size_t) -> ssize_t;
+    pread(fd: c_int, buffer: *mut c_void, len: size_t, offset: off64_t) -> ssize_t;
+    pread64(fd: c_int, buffer: *mut c_void, len: size_t, offset: off64_t) -> ssize_t;
+    write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t;
+    writev(fd: c_int, parts: *const libc::iovec, count: c_int) -> ssize_t;
+    close(fd: c_int) -> c_int;
+    syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long;
+}
+
+pub unsafe extern "C" fn sleep(seconds: c_uint) -> c_uint {
+    if time::sleep(i64::from(seconds) * NS_PER_SEC) {
+        return 0;
+    }
+    // SAFETY: the argument is the program's.
+    unsafe { real::sleep(seconds) }
+}
+
+pub unsafe extern "C" fn usleep(microseconds: c_uint) -> c_int {
+    if time::sleep(i64::from(microseconds) * NS_PER_US) {
+        return 0;
+    }
+    // SAFETY: the argument is the program's.
+    unsafe { real::usleep(microseconds) }
+}
+
+/// # Safety
+/// `buffer` is valid for writing `len` bytes.
+#[inline]
+unsafe fn read_random(fd: c_int, buffer: *mut c_void, len: size_t) -> Option<ssize_t> {
+    if !descriptors::is_random(fd) {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { fill(Source::Device, buffer, len) }.then_some(len as ssize_t)
+}
+
+pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
+    // SAFETY: the program's promise to libc.
+    match unsafe { read_random(fd, buffer, len) } {
+        Some(count) => count,
+        // SAFETY: the arguments are the program's.
+        None => unsafe { real::read(fd, buffer, len) },
+    }
+}
+
+pub unsafe extern "C" fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t, size: size_t) -> ssize_t {
+    if len <= size {
+        // SAFETY: the program's promise to libc.
+        if let Some(count) = unsafe { read_random(fd, buffer, len) } {
+            return count;
+        }
+    }
+    // SAFETY: the arguments are the program's.
+    unsafe { real::__read_chk(fd, buffer, len, size) }
+}
+
+pub unsafe extern "C" fn pread(fd: c_int, buffer: *mut c_void, len: size_t, offset: off64_t) -> ssize_t {
+    // SAFETY: the program's promise to libc.
+    match unsafe { read_random(fd, buffer, len) } {
+        Some(count) => count,
+        // SAFETY: the arguments are the program's.
+        None => unsafe { real::pread(fd, buffer, len, offset) },
+    }
+}
+
+pub unsafe extern "C" fn pread64(fd: c_int, buffer: *mut c_void, len: size_t, offset: off64_t) -> ssize_t {
+    // SAFETY: the program's promise to libc.
+    match unsafe { read_random(fd, buffer, len) } {
+        Some(count) => count,
+        // SAFETY: the arguments are the program's.
+        None => unsafe { real::pread64(fd, buffer, len, offset) },
+    }
+}
+
+pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t {
+    if sys_socket::is_refused(fd) {
+        return -1;
+    }
+    // SAFETY: the arguments are the program's.
+    unsafe { real::write(fd, buffer, len) }
+}
+
+pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_int) -> ssize_t {
+    if sys_socket::is_refused(fd) {
+        return -1;
+    }
+    // SAFETY: the arguments are the program's.
+    unsafe { real::writev(fd, parts, count) }
+}
+
+pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    // A child of vfork shares this table with its parent, whose descriptor stays open.
+    if descriptors::is_random(fd) && !crate::fork::is_borrowed() {
+        descriptors::forget(fd);
+    }
+    // SAFETY: the argument is the program's.
+    unsafe { real::close(fd) }
+}
+
+/// Programs that spell a system call by number get the same answers as those that call libc.
+pub unsafe extern "C" fn syscall(
+    number: c_long,
+    a: c_long,
+    b: c_long,
+    c: c_long,
+    d: c_long,
+    e: c_long,
+    f: c_long,
+) -> c_long {
+    match number {
+        // SAFETY: the arguments are the program's, in the order of the libc function.
+        libc::SYS_clock_gettime => c_long::from(unsafe { time::clock_gettime(a as c_int, b as *mut timespec) }),
+        // SAFETY: as above.
+        libc::SYS_gettimeofday => c_long::from(unsafe { time::gettimeofday(a as *mut timeval, b as *mut c_void) }),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        libc::SYS_time => unsafe { time::time(a as *mut libc::time_t) },
+        // SAFETY: as above.
+        libc::SYS_getrandom => unsafe { sys_random::getrandom(a as *mut c_void, b as size_t, c as c_uint) as c_long },
+        // SAFETY: as above.
+        libc::SYS_nanosleep => c_long::from(unsafe { time::nanosleep(a as *const timespec, b as *mut timespec) }),
+        libc::SYS_clock_nanosleep => {
+            // SAFETY: as above.
+            let error =
+                unsafe { time::clock_nanosleep(a as c_int, b as c_int, c as *const timespec, d as *mut timespec) };
+            match error {
+                0 => 0,
+                // The libc function returns its error, the system call leaves it in errno.
+                error => {
+                    hermetic_sys::clock::set_errno(error);
+                    -1
+                }
+            }
+        }
+        // SAFETY: the arguments are the program's.
+        _ => unsafe { real::syscall(number, a, b, c, d, e, f) },
+    }
+}

@@ -1,0 +1,96 @@
+//! Records of threads: made when a thread starts or is first seen, given back when it ends.
+
+use crate::guard;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU32, Ordering};
+use hermetic_engine::{Class, Thread};
+use hermetic_model::stream::Pedigree;
+use hermetic_sys::slot::Arena;
+use hermetic_sys::tls;
+use std::io;
+
+/// Threads alive at the same time that have a record. Further ones are foreign.
+const THREADS_MAX: usize = 16_384;
+
+static RECORDS: Arena<Thread> = Arena::new(THREADS_MAX);
+
+/// The key whose destructor tells that a thread ends. Zero stands for "none yet", real keys are stored plus one.
+static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
+
+/// Reserves memory and the exit key.
+pub fn prepare() -> io::Result<()> {
+    RECORDS.prepare()?;
+    if EXIT_KEY.load(Ordering::Acquire) == 0 {
+        let mut key = 0;
+        // SAFETY: the key is valid for writing, and `ended` has the destructor's type.
+        let error = unsafe { libc::pthread_key_create(&mut key, Some(ended)) };
+        if error != 0 {
+            return Err(io::Error::from_raw_os_error(error));
+        }
+        EXIT_KEY.store(key + 1, Ordering::Release);
+    }
+    Ok(())
+}
+
+/// A record for a thread that is not known: a foreign one.
+pub fn adopt() -> Option<*mut Thread> {
+    let record = RECORDS.take()?;
+    // SAFETY: the arena gave this record to us alone (H8); writing it whole drops nothing.
+    unsafe { record.write(Thread::new(Class::Foreign, Pedigree::ROOT)) };
+    watch(record);
+    Some(record)
+}
+
+/// The calling thread's record; made if there is none. Not for hooks.
+pub fn current() -> Option<*mut Thread> {
+    let local = tls::local();
+    // SAFETY: the record belongs to this thread (H2).
+    let local = unsafe { &mut *local };
+    if local.thread.is_null() {
+        local.thread = adopt()?.cast();
+    }
+    Some(local.thread.cast())
+}
+
+/// A record for a thread that is about to start.
+pub fn reserve() -> Option<*mut Thread> {
+    let record = RECORDS.take()?;
+    // SAFETY: as in `adopt`.
+    unsafe { record.write(Thread::new(Class::Foreign, Pedigree::ROOT)) };
+    Some(record)
+}
+
+/// Gives a record back whose thread never started.
+pub fn release(record: *mut Thread) {
+    // SAFETY: the caller got it from `reserve` and nobody else has seen it.
+    unsafe { RECORDS.give_back(record) };
+}
+
+/// The calling thread, which has just started, takes its record.
+pub fn begin(record: *mut Thread) {
+    // SAFETY: the record belongs to this thread (H2).
+    unsafe { (*tls::local()).thread = record.cast() };
+    watch(record);
+}
+
+fn watch(record: *mut Thread) {
+    let Some(key) = EXIT_KEY.load(Ordering::Acquire).checked_sub(1) else { return };
+    // SAFETY: the key is live. Keys beyond the first 32 of a process cost glibc an allocation here; ours is made early, and
+    // where it is not, this is a thread's start or first call, never malloc's.
+    unsafe { libc::pthread_setspecific(key, record.cast()) };
+}
+
+unsafe extern "C" fn ended(record: *mut c_void) {
+    let record = record.cast::<Thread>();
+    let local = tls::local();
+    // SAFETY: the destructor runs in the ending thread, whose record this is (H2).
+    let local = unsafe { &mut *local };
+    local.thread = core::ptr::null_mut();
+    local.bypass = 0;
+    if let Some(sandbox) = guard::active() {
+        // SAFETY: the record is this thread's own until it is given back below (H8).
+        sandbox.end(unsafe { &mut *record });
+    }
+    // SAFETY: nothing uses the record after this.
+    unsafe { RECORDS.give_back(record) };
+}
