@@ -30,20 +30,19 @@ DEFAULTS: Final[dict[str, Any]] = {
 }
 """In the order of the signature."""
 
-CHOICES: Final[dict[str, tuple[str, ...]]] = {
+CHOICES: Final[dict[str, tuple[str | None, ...]]] = {
     "clock": ("virtual", "off"),
     "rng": ("all", "seed", "off"),
-    "network": ("block", "off", "allow"),
     "fs": ("off", "isolate"),
     "monotonic": ("fixed", "continue"),
-    "order": ("sorted", "chaos", "off"),
+    "order": (None, "sorted", "chaos", "off"),
 }
-"""Strings that an option accepts, where they are a closed set."""
+"""Values that an option accepts, where they are a closed set."""
 
 ACCEPTED: Final[dict[str, str]] = {
     "seed": "an integer, or None for a fresh one",
     "now": "an ISO 8601 string such as '2020-01-01T00:00:00Z', a datetime, or seconds since the epoch",
-    "tick": "seconds from 0 to 1,000,000; 0 freezes the monotonic clocks",
+    "tick": "seconds from 0 to 86400; 0 freezes the monotonic clocks",
     "clock": "'virtual' or 'off'",
     "rng": "'all', 'seed' or 'off'",
     "network": "'block', 'off', or a list of entries such as ['api.example.com:443']",
@@ -65,5 +64,19 @@ ACCEPTED: Final[dict[str, str]] = {
 }
 """How an error text ends: "accepted is …"."""
 
-RUN_WIDE: Final[tuple[str, ...]] = ("record", "replay")
+SWITCHES: Final[tuple[str, ...]] = (
+    "allow_loopback",
+    "allow_unix",
+    "chdir",
+    "scrub_env",
+    "strict_replay",
+    "deep_datetime",
+    "network_strict",
+)
+"""Options that are True or False."""
+
+RUN_WIDE: Final[tuple[str, ...]] = (
+    "record",
+    "replay",
+)
 """Options that belong to a whole run, so that a marker may not carry them."""

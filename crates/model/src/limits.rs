@@ -4,5 +4,5 @@
 /// Longest decimal text of a seed, sign included. A seed is an integer of any practical size, not a document.
 pub const SEED_TEXT_LEN_MAX: usize = 4096;
 
-/// Largest move of the monotonic clocks per reading: a million seconds, in picoseconds.
-pub const TICK_PS_MAX: u64 = 1_000_000 * 1_000_000_000_000;
+/// Largest move of the monotonic clocks per reading: a day, in picoseconds.
+pub const TICK_PS_MAX: u64 = 86_400 * 1_000_000_000_000;

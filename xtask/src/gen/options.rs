@@ -44,11 +44,14 @@ struct PytestOption {
 
 impl SandboxOption {
     fn default_literal(&self) -> String {
-        if python::is_literal(&self.default) {
-            self.default.clone()
-        } else {
-            python::string(&self.default)
-        }
+        python::value(&self.default)
+    }
+
+    /// The closed set of values, if it is one.
+    fn choice_literals(&self) -> Option<Vec<String>> {
+        let none = (self.default == "None").then(|| self.default_literal());
+        let choices = self.choices.iter().map(|choice| python::string(choice));
+        (!self.choices.is_empty()).then(|| none.into_iter().chain(choices).collect())
     }
 }
 
@@ -87,21 +90,19 @@ pub fn python(checkout: &Checkout) -> Outcome<String> {
     out.push_str("from __future__ import annotations\n\nfrom typing import Any, Final\n");
     let defaults = options.iter().map(|option| (&option.name, option.default_literal()));
     dictionary(&mut out, "DEFAULTS", "dict[str, Any]", "In the order of the signature.", defaults);
-    let choices = options.iter().filter(|option| !option.choices.is_empty());
-    let choices = choices.map(|option| (&option.name, python::tuple(&option.choices)));
-    dictionary(
-        &mut out,
-        "CHOICES",
-        "dict[str, tuple[str, ...]]",
-        "Strings that an option accepts, where they are a closed set.",
-        choices,
-    );
+    let choices = options.iter().filter_map(|option| Some((&option.name, python::tuple(&option.choice_literals()?))));
+    let doc = "Values that an option accepts, where they are a closed set.";
+    dictionary(&mut out, "CHOICES", "dict[str, tuple[str | None, ...]]", doc, choices);
     let accepted = options.iter().map(|option| (&option.name, python::string(&option.accepts)));
     dictionary(&mut out, "ACCEPTED", "dict[str, str]", "How an error text ends: \"accepted is …\".", accepted);
-    let run_wide: Vec<String> =
-        options.iter().filter(|option| option.run_wide).map(|option| option.name.clone()).collect();
-    write!(out, "\nRUN_WIDE: Final[tuple[str, ...]] = {}\n", python::tuple(&run_wide)).expect("a String takes all");
-    out.push_str("\"\"\"Options that belong to a whole run, so that a marker may not carry them.\"\"\"\n");
+    names(
+        &mut out,
+        "SWITCHES",
+        "Options that are True or False.",
+        options.iter().filter(|option| option.r#type == "bool"),
+    );
+    let doc = "Options that belong to a whole run, so that a marker may not carry them.";
+    names(&mut out, "RUN_WIDE", doc, options.iter().filter(|option| option.run_wide));
     Ok(out)
 }
 
@@ -117,6 +118,15 @@ fn dictionary<'row>(
         writeln!(out, "    {}: {value},", python::string(key)).expect("a String takes all");
     }
     write!(out, "}}\n\"\"\"{doc}\"\"\"\n").expect("a String takes all");
+}
+
+/// A tuple of names, one a line, as the formatter keeps it behind a trailing comma.
+fn names<'row>(out: &mut String, name: &str, doc: &str, rows: impl Iterator<Item = &'row SandboxOption>) {
+    write!(out, "\n{name}: Final[tuple[str, ...]] = (\n").expect("a String takes all");
+    for option in rows {
+        writeln!(out, "    {},", python::string(&option.name)).expect("a String takes all");
+    }
+    write!(out, ")\n\"\"\"{doc}\"\"\"\n").expect("a String takes all");
 }
 
 pub fn docs(checkout: &Checkout) -> Outcome<String> {

@@ -16,13 +16,21 @@ pub fn string(text: &str) -> String {
     out
 }
 
-/// A tuple of strings.
+/// A tuple of literals.
 pub fn tuple(items: &[String]) -> String {
-    let items: Vec<String> = items.iter().map(|item| string(item)).collect();
-    match &items[..] {
+    match items {
         [] => "()".to_owned(),
         [one] => format!("({one},)"),
         _ => format!("({})", items.join(", ")),
+    }
+}
+
+/// A default or a choice: a literal as it stands, or a string.
+pub fn value(text: &str) -> String {
+    if is_literal(text) {
+        text.to_owned()
+    } else {
+        string(text)
     }
 }
 
@@ -40,7 +48,7 @@ mod tests {
         assert_eq!(string("plain"), "\"plain\"");
         assert_eq!(string("say \"no\""), "'say \"no\"'");
         assert_eq!(string("it's \"no\"\\"), "\"it's \\\"no\\\"\\\\\"");
-        assert_eq!(tuple(&["a".to_owned()]), "(\"a\",)");
+        assert_eq!(tuple(&[string("a")]), "(\"a\",)");
     }
 
     #[test]
@@ -48,6 +56,7 @@ mod tests {
         for text in ["None", "True", "1e-6", "1_000_000", "-3"] {
             assert!(is_literal(text), "{text}");
         }
+        assert_eq!(["None", "block"].map(value), ["None", "\"block\""]);
         assert!(!is_literal("2020-01-01T00:00:00+00:00") && !is_literal("block"));
     }
 }
