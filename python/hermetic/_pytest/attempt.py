@@ -1,0 +1,104 @@
+"""One run of one test in a sandbox, from the first fixture to the last finalizer.
+
+Between the phases the world is real: reports, log handlers and other plugins work in real time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import hermetic
+from hermetic._pytest import findings
+from hermetic._pytest.neighbours import HypothesisRandom
+
+if TYPE_CHECKING:
+    from hermetic._pytest.markers import Plan
+
+
+class Attempt:
+    __slots__ = (
+        "_has_told",
+        "_hypothesis",
+        "_is_paused",
+        "handle",
+        "is_covered",
+        "is_failed",
+        "is_over",
+        "item",
+        "journal",
+        "plan",
+        "sandbox",
+        "seed",
+    )
+
+    def __init__(self, item: pytest.Item, plan: Plan, sandbox: hermetic.Sandbox) -> None:
+        """Enters the sandbox."""
+        self.item = item
+        self.plan = plan
+        self.is_failed = False
+        self.is_over = False
+        self.is_covered = False
+        """A wider fixture holds a sandbox of its own open on top of this one."""
+        self.journal: dict[str, Any] | None = None
+        self._is_paused = False
+        self._has_told = 0
+        self.sandbox = sandbox
+        self.handle = sandbox.__enter__()
+        self.seed = self.handle.seed if plan.options.get("rng") != "off" else None
+        """What everything beside the sandbox itself is seeded with; None where randomness is left alone."""
+        self._hypothesis = None if self.seed is None else HypothesisRandom(self.seed)
+
+    def pause(self) -> None:
+        """The world is real until `resume`. Where the test holds a sandbox of its own on top, that one stays."""
+        if not self.is_over and self.is_innermost():
+            self._is_paused = True
+            self.sandbox.suspend()
+
+    def resume(self) -> None:
+        if self._is_paused and not self.is_covered:
+            self._is_paused = False
+            self.sandbox.resume()
+
+    def is_innermost(self) -> bool:
+        return not self._is_paused and hermetic.current() is self.handle
+
+    def leave(self) -> None:
+        """Leaves the sandbox; what it noticed can still be asked for. If it is covered, it is left when it is
+        uncovered."""
+        self.is_over = True
+        if self._hypothesis is not None:
+            self._hypothesis.restore()
+        if not self.is_covered:
+            self.sandbox.__exit__(None, None, None)
+
+    def uncover(self) -> None:
+        self.is_covered = False
+        if self.is_over:
+            self.sandbox.__exit__(None, None, None)
+        else:
+            self.resume()
+
+    @contextmanager
+    def outlived(self) -> Iterator[None]:
+        """The block belongs to something that outlives the test: it finds the world outside the sandbox, and changes
+        it."""
+        was_inside = self.is_innermost()
+        self.pause()
+        try:
+            yield
+        finally:
+            if was_inside:
+                self.resume()
+
+    def findings(self) -> list[dict[str, Any]]:
+        return [findings.as_plain(finding) for finding in self.sandbox.findings]
+
+    def news(self) -> list[dict[str, Any]]:
+        """The findings since the last call."""
+        found = self.findings()
+        fresh, self._has_told = found[self._has_told :], len(found)
+        return fresh

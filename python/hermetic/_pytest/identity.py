@@ -1,0 +1,72 @@
+"""Which seed a test has: from its node id, in a form that does not depend on where pytest was started.
+
+With an ini file a node id is relative to the directory of that file. Without one pytest takes the directory it was
+started from, so the same test has another id in a subdirectory; then the path is counted from the project's top, as far
+as one shows.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from hermetic import _native
+from hermetic._pytest.options import SEED_LIMIT
+
+PROJECT_MARKS = (".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg", "tox.ini")
+"""A directory that holds one of these is taken for the top of a project."""
+
+
+class Identities:
+    """Derives seeds, remembering what it found out about each file."""
+
+    def __init__(self, config: pytest.Config, base_seed: int) -> None:
+        self._base_seed = base_seed
+        self._is_rooted = config.inipath is not None
+        self._stable_paths: dict[str, str] = {}
+
+    def seed(self, node: pytest.Item | pytest.Collector, *, suffix: str = "", base: int | None = None) -> int:
+        """The seed of a test, or with `suffix` of something that belongs to a node; `base` replaces the session's."""
+        return _native.seed_for_test(self.of(node) + suffix, self._base_seed if base is None else base % SEED_LIMIT)
+
+    def adopt(self, item: pytest.Item, config: dict[str, Any]) -> None:
+        """Takes over the base seed of the run that a journal with this configuration is from, for what is not in the
+        journal."""
+        seed = config.get("seed")
+        if seed is not None and "seed" not in (config.get("pinned") or ()):
+            # XOR with the hash of the node id leads to the test's seed, and back.
+            self._base_seed = _native.seed_for_test(self.of(item), int(seed) % SEED_LIMIT)
+
+    def of(self, node: pytest.Item | pytest.Collector) -> str:
+        """The node id, with a path that is the same from every directory."""
+        node_id: str = node.nodeid
+        if self._is_rooted or not node_id:
+            return node_id
+        path, separator, rest = node_id.partition("::")
+        stable = self._stable_paths.get(path)
+        if stable is None:
+            stable = self._stable_paths[path] = _stable_path(str(getattr(node, "path", path)), path)
+        return stable + separator + rest
+
+
+def _stable_path(file: str, fallback: str) -> str:
+    """`file` relative to the nearest directory above that looks like a project's top, else below its package, else its
+    name."""
+    if not os.path.isabs(file):
+        return fallback
+    package_top = directory = os.path.dirname(file)
+    while os.path.exists(os.path.join(package_top, "__init__.py")):
+        package_top = os.path.dirname(package_top)
+    while True:
+        if any(os.path.exists(os.path.join(directory, mark)) for mark in PROJECT_MARKS):
+            return _relative(file, directory)
+        parent = os.path.dirname(directory)
+        if parent == directory:
+            return _relative(file, package_top)
+        directory = parent
+
+
+def _relative(file: str, directory: str) -> str:
+    return os.path.relpath(file, directory).replace(os.sep, "/")

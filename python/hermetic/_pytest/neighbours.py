@@ -1,0 +1,80 @@
+"""Other plugins that keep randomness or time of their own, and how a test's sandbox reaches it.
+
+Each neighbour is looked for among the modules already imported: none is imported for the purpose.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from importlib import metadata
+from typing import Any
+
+import pytest
+
+WIDER_LOOP = re.compile(r"_(session|package|module|class)_scoped_runner")
+"""Fixtures of pytest-asyncio that keep an event loop over several tests."""
+
+SEEDER_GROUP = "pytest_randomly.random_seeder"
+SEEDER_LIMIT = 2**32
+"""Seeders are used to what NumPy accepts."""
+
+
+class Neighbours:
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._option = config.option
+        self._seeders: list[Any] | None = None
+        self._randomly: Any = None
+
+    def seed_all(self, seed: int) -> None:
+        """Seeds what pytest-randomly would: everybody who registered, and with it the libraries that it knows."""
+        if self._seeders is None:
+            if isinstance(getattr(self._option, "randomly_seed", None), int):
+                self._randomly = self._config.pluginmanager.get_plugin("randomly")
+            self._seeders = [point.load() for point in metadata.entry_points(group=SEEDER_GROUP)]
+        reseed = getattr(self._randomly, "_reseed", None)
+        if reseed is not None:
+            # It adds the offset to a number of its own, and calls the seeders as well.
+            reseed(self._config, seed - self._option.randomly_seed)
+            return
+        for seeder in self._seeders:
+            seeder(seed % SEEDER_LIMIT)
+
+    def silence_reseeding(self) -> bool | None:
+        """Keeps pytest-randomly from seeding over the sandbox in this phase. Returns what `resume_reseeding` needs."""
+        if self._randomly is None:
+            return None
+        was: bool = self._option.randomly_reset_seed
+        self._option.randomly_reset_seed = False
+        return was
+
+    def resume_reseeding(self, was: bool | None) -> None:
+        if was is not None:
+            self._option.randomly_reset_seed = was
+
+    @staticmethod
+    def keeps_loop(item: pytest.Item) -> bool:
+        """Whether the test runs on an event loop that lives longer than the test."""
+        return any(WIDER_LOOP.fullmatch(name) for name in getattr(item, "fixturenames", ()))
+
+
+class HypothesisRandom:
+    """Hypothesis draws the seed of each test from a generator of its own: a fresh one for the test, the old one
+    afterwards."""
+
+    def __init__(self, seed: int) -> None:
+        core = sys.modules.get("hypothesis.core")
+        # Kept per thread in newer releases, and as a global of the module before.
+        self._holder: Any = getattr(core, "threadlocal", core)
+        self._before = getattr(self._holder, "_hypothesis_global_random", None)
+        if core is not None:
+            self._set(random.Random(seed))
+
+    def restore(self) -> None:
+        self._set(self._before)
+
+    def _set(self, value: random.Random | None) -> None:
+        if hasattr(self._holder, "_hypothesis_global_random"):
+            self._holder._hypothesis_global_random = value

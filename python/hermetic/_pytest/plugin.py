@@ -1,0 +1,140 @@
+"""Starts the parts when pytest is configured, and holds what they share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermetic import Sandbox
+from hermetic._pytest import options
+from hermetic._pytest.identity import Identities
+from hermetic._pytest.markers import Plan, Plans
+
+if TYPE_CHECKING:
+    from hermetic import SandboxHandle
+    from hermetic._pytest.attempt import Attempt
+    from hermetic._pytest.recording import Recorder
+    from hermetic._pytest.replay import Replay
+
+FIXTURE = "hermetic_sandbox"
+MARKER_LINE = (
+    "hermetic(seed=..., now=..., network=..., ..., off=False): run the test in a sandbox with these options of "
+    "hermetic.sandbox(); the nearest marker wins for each option; off=True keeps the test out of any sandbox"
+)
+
+
+class Run:
+    """One pytest session: what it was told, and the attempt that runs now."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        from hermetic._pytest.harness_clock import HarnessClock
+        from hermetic._pytest.ledger import Ledger
+        from hermetic._pytest.neighbours import Neighbours
+
+        self.config = config
+        self.settings = options.read(config)
+        self.plans = Plans(self.settings.defaults)
+        self.identities = Identities(config, self.settings.base_seed)
+        self.clock = HarnessClock()
+        self.neighbours = Neighbours(config)
+        self.ledger = Ledger()
+        self.recorder: Recorder | None = None
+        self.replay: Replay | None = None
+        self.attempt: Attempt | None = None
+        self.has_reported = False
+
+    def is_wanted(self, item: pytest.Item) -> bool:
+        """Whether the test runs in a sandbox."""
+        if self.replay is not None:
+            return self.replay.is_selected(item)
+        plan = self.plans.of(item)
+        if plan.error is not None:
+            return True
+        if plan.is_off:
+            return False
+        return plan.is_marked or self.settings.sandbox_all or FIXTURE in getattr(item, "fixturenames", ())
+
+    def attempt_of(self, item: pytest.Item) -> Attempt | None:
+        """The attempt that is going on, if it is one of this test."""
+        attempt = self.attempt
+        return attempt if attempt is not None and attempt.item is item and not attempt.is_over else None
+
+    def sandbox_for(self, item: pytest.Item, plan: Plan) -> Sandbox:
+        """The sandbox of one attempt, not entered yet."""
+        chosen = dict(plan.options)
+        if "monotonic" not in chosen and self.neighbours.keeps_loop(item):
+            chosen["monotonic"] = "continue"
+        if self.replay is not None:
+            chosen["replay"] = self.replay.path
+        elif self.recorder is not None:
+            chosen["record"] = self.recorder.prepare()
+        elif "seed" not in chosen:
+            chosen["seed"] = self.identities.seed(item)
+        if self.replay is None and self.recorder is None:
+            return Sandbox(automatic=True, test_id=item.nodeid, **chosen)
+        sandbox = Sandbox(automatic=True, test_id=item.nodeid, root=str(self.config.rootpath), **chosen)
+        if sandbox._seed is None:
+            # Given as an option it would pin the test's entropy, which is to be real while recording. Like this it only
+            # stands in the journal, where replay finds it for everything that is seeded beside the test.
+            sandbox._seed = self.identities.seed(item)
+        return sandbox
+
+
+RUN = pytest.StashKey[Run]()
+
+
+def start(config: pytest.Config) -> None:
+    """Registers the parts. Raises `pytest.UsageError` for settings that cannot be used."""
+    from hermetic._pytest import protocol, scopes, summary
+
+    config.addinivalue_line("markers", MARKER_LINE)
+    run = config.stash[RUN] = Run(config)
+    parts: list[tuple[str, object]] = [
+        ("protocol", protocol.Protocol(run)),
+        ("scopes", scopes.Scopes(run)),
+        ("lifetime", Lifetime(run)),
+    ]
+    if run.settings.record is not None:
+        from hermetic._pytest import recording
+
+        run.recorder = recording.Recorder(run)
+        parts.append(("recorder", run.recorder))
+    if run.settings.replay is not None:
+        from hermetic._pytest import replay
+
+        run.replay = replay.Replay(run)
+        parts.append(("replay", run.replay))
+    if run.settings.worker is None:
+        parts += [("ledger", run.ledger), ("summary", summary.Summary(run))]
+    for name, part in parts:
+        config.pluginmanager.register(part, f"hermetic-{name}")
+
+
+def handle_for(request: pytest.FixtureRequest) -> SandboxHandle | None:
+    """The handle of the running test's sandbox, which is entered now if the test asks for it only while it runs."""
+    run = request.config.stash[RUN]
+    attempt = run.attempt_of(request.node)
+    if attempt is None and not run.plans.of(request.node).is_off:
+        from hermetic._pytest import protocol
+
+        attempt = run.attempt = protocol.begin(run, request.node)
+    return attempt.handle if attempt is not None else None
+
+
+class Lifetime:
+    """Hands the run on to xdist workers, and gives the world back at the end."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        settings = self._run.settings
+        node.workerinput["hermetic_base_seed"] = settings.base_seed
+        node.workerinput["hermetic_run"] = settings.run
+        node.workerinput["hermetic_record"] = settings.record
+        node.workerinput["hermetic_replay"] = settings.replay
+
+    def pytest_unconfigure(self) -> None:
+        self._run.clock.restore()
