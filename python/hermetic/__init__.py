@@ -5,15 +5,18 @@
     with hermetic.sandbox(seed=42) as sb:
         ...  # same time, same uuids, same tokens, same random stream: every run
 
-Names are loaded when they are first used, so that importing the package costs next to nothing and works everywhere; where
-the engine cannot run, entering a sandbox says why.
+Names are loaded when they are first used, so that importing the package costs next to nothing and works everywhere;
+where the engine cannot run, entering a sandbox says why.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False
+if (
+    TYPE_CHECKING
+):  # type checkers take this branch; at run time even `typing` would cost more than the rest of this file
+    from typing import Any
 
-if TYPE_CHECKING:
     from hermetic import real as real
     from hermetic._errors import NameLookupBlockedError as NameLookupBlockedError
     from hermetic._errors import NetworkBlockedError as NetworkBlockedError

@@ -1,7 +1,7 @@
 """`@sandbox(...)` for plain, async, generator and async generator functions.
 
-The body of a generator runs inside, and so does whatever runs between its first value and its end: there is one world per
-process. Two calls that overlap in time (async functions) cannot both have it; the second raises SandboxActiveError.
+The body of a generator runs inside, and so does whatever runs between its first value and its end: there is one world
+per process. Two calls that overlap in time (async functions) cannot both have it; the second raises SandboxActiveError.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def decorate(sandbox: Sandbox, function: F) -> F:
         return cast(F, type(function)(decorate(sandbox, function.__func__)))
     if isinstance(function, type):
         raise OptionTypeError(
-            f"@sandbox on the class {function.__qualname__}: accepted are functions; decorate its methods, or mark the class "
-            "with pytest.mark.hermetic"
+            f"@sandbox on the class {function.__qualname__}: accepted are functions; decorate its methods, or mark the "
+            "class with pytest.mark.hermetic"
         )
     if not callable(function):
         raise OptionTypeError(f"@sandbox on {function!r}: accepted are functions")

@@ -1,4 +1,7 @@
-"""Changes to the environment at entry. Bringing it back at exit is the native session's business, which compares and sets."""
+"""Changes to the environment at entry.
+
+Bringing it back at exit is the business of the native session, which compares and sets only what differs.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,27 @@ from typing import Any
 from hermetic._errors import OptionError, OptionTypeError
 
 SCRUB_KEEPS = frozenset(
-    (
-        "PATH HOME TMPDIR TEMP TMP LANG LC_ALL LC_CTYPE TZ TERM SHELL USER PYTHONHASHSEED VIRTUAL_ENV "
-        # Without these the interpreter or a measuring tool around it stops working.
-        "LD_LIBRARY_PATH LD_PRELOAD COVERAGE_PROCESS_START"
-    ).split()
+    {
+        "COVERAGE_PROCESS_START",
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "PATH",
+        "PYTHONHASHSEED",
+        "SHELL",
+        "TEMP",
+        "TERM",
+        "TMP",
+        "TMPDIR",
+        "TZ",
+        "USER",
+        "VIRTUAL_ENV",
+    }
 )
+"""Harmless, or needed: without the loader's variables the interpreter, or what measures it, may stop working."""
 SCRUB_KEEPS_PREFIXES = ("PYTEST_", "PYTHON", "COV_CORE_", "HERMETIC_")
 ZONE_FOLDERS = ("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo")
 POSIX_ZONE = re.compile(r"(?:[A-Za-z]{3,}|<[A-Za-z0-9+-]{3,}>)(?:[+-]?\d{1,3}(?::\d{1,2}){0,2}.*)")
@@ -32,7 +50,9 @@ def check_overrides(env: Any) -> dict[str, str | None]:
         if not isinstance(name, str) or not (value is None or isinstance(value, str)):
             raise OptionTypeError(f"env entry {name!r}: {value!r}: accepted are texts, and None to remove a variable")
         if not name or "=" in name or "\0" in name or "\0" in (value or ""):
-            raise OptionError(f"env entry {name!r}: {value!r}: a name is not empty and has no '='; neither part has a NUL")
+            raise OptionError(
+                f"env entry {name!r}: {value!r}: a name is not empty and has no '='; neither part has a NUL"
+            )
     return dict(env)
 
 

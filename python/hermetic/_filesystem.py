@@ -1,4 +1,4 @@
-"""`fs="isolate"`: a directory of its own for working directory, home and temporary files, at the same path for the same seed.
+"""`fs="isolate"`: working directory, home and temporary files in a place of their own, the same path for the same seed.
 
 It is a real directory, so it is no barrier: absolute paths still lead out. Writes that do so are reported in `outside`.
 """
@@ -56,7 +56,13 @@ class FileSystem:
     def _enter(self, chdir: bool, keep: frozenset[str]) -> None:
         """Points environment and process at the directories. Names in `keep` were chosen by the caller."""
         home = str(self.home)
-        values = {"TMPDIR": str(self.tmp), "TEMP": str(self.tmp), "TMP": str(self.tmp), "HOME": home, "USERPROFILE": home}
+        values = {
+            "TMPDIR": str(self.tmp),
+            "TEMP": str(self.tmp),
+            "TMP": str(self.tmp),
+            "HOME": home,
+            "USERPROFILE": home,
+        }
         if "HOME" in keep and os.environ.get("HOME"):
             home = os.environ["HOME"]
         values.update({name: os.path.join(home, below) for name, below in XDG.items()})
@@ -103,12 +109,17 @@ class FileSystem:
 
 
 def create(seed: Any, test: str | None) -> FileSystem:
-    """Makes the directories for a seed. A lock says that they are in use; another process then takes the next suffix."""
+    """Makes the directories for a seed.
+
+    A lock says that they are in use; another sandbox then takes the next suffix.
+    """
     base = os.path.join(os.path.realpath(tempfile.gettempdir()), f"hermetic-{os.getuid()}")
     try:
         os.makedirs(base, mode=0o700, exist_ok=True)
         if os.lstat(base).st_uid != os.getuid() or not os.path.isdir(base) or os.path.islink(base):
-            raise SandboxError(f"fs='isolate': {base!r} belongs to somebody else; remove it, or set TMPDIR to another directory")
+            raise SandboxError(
+                f"fs='isolate': {base!r} belongs to somebody else; remove it, or set TMPDIR to another directory"
+            )
         digest = hashlib.sha256(f"hermetic:{seed}:{test or ''}".encode()).hexdigest()[:12]
         for number in range(SUFFIXES_MAX):
             name = digest if number == 0 else f"{digest}-{number}"

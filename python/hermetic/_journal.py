@@ -1,4 +1,4 @@
-"""What a journal says about a run besides its events: settings and fingerprint; and how far they fit when it is replayed."""
+"""What a journal says about a run besides its events, settings and fingerprint, and how far they fit a replay."""
 
 from __future__ import annotations
 

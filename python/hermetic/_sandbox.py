@@ -1,7 +1,7 @@
 """The sandbox: entry, exit, the handle and its clock.
 
-Options are checked by `_settings`; what the world looks like inside is the engine's business; what CPython itself remembers
-is kept in step by the native session. This file puts them in order, and undoes in reverse whatever it began.
+Options are checked by `_settings`; what the world looks like inside is the engine's business; what CPython itself
+remembers is kept in step by the native session. This file puts them in order, and undoes in reverse whatever it began.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ class Clock:
 
     def _need(self) -> Session:
         if self._session is None:
-            raise SandboxError("this sandbox leaves the clock real (clock='off'), so there is no virtual clock to ask or move")
+            raise SandboxError(
+                "this sandbox leaves the clock real (clock='off'), so there is no virtual clock to ask or move"
+            )
         return self._session
 
 
@@ -131,8 +133,9 @@ class SandboxHandle:
 class Sandbox:
     """A sandbox that can be entered, one time after another; what `sandbox()` returns.
 
-    `test_id` is the node id of the test, for journals. `automatic`, `suspend`, `resume`, `keep_journal` and `discard_journal`
-    are for harnesses: an automatic sandbox is suspended by one that a user enters inside, and leaves the verdict to its owner.
+    `test_id` is the node id of the test, for journals. `automatic`, `suspend`, `resume`, `keep_journal` and
+    `discard_journal` are for harnesses: an automatic sandbox is suspended by one that a user enters inside, and leaves
+    the verdict to its owner.
     """
 
     __slots__ = (
@@ -218,9 +221,11 @@ class Sandbox:
         extra = _settings.AUTOMATIC if automatic else 0
         self._is_pinned = (now is not DEFAULT_NOW, seed is not None)
         if self._record is not None:
-            extra |= (_settings.PINNED_CLOCK if self._is_pinned[0] else 0) | (_settings.PINNED_SEED if seed is not None else 0)
+            extra |= (_settings.PINNED_CLOCK if self._is_pinned[0] else 0) | (
+                _settings.PINNED_SEED if seed is not None else 0
+            )
             self._root = root if root is not None else os.getcwd()
-        # The order is that of `_settings.settings`.
+        # In the order of `_settings.OPTIONS`.
         self._options = (
             now,
             tick,
@@ -235,7 +240,7 @@ class Sandbox:
             network_strict,
             strict_replay,
         )
-        self._settings = self._settings_now = _settings.settings(*self._options, extra, self._root or "")
+        self._settings = self._settings_now = _settings.settings(self._options, extra, self._root or "")
 
     def __repr__(self) -> str:
         return f"Sandbox(seed={self._seed!r})"
@@ -310,7 +315,7 @@ class Sandbox:
         self._sync_zone()
 
     def keep_journal(self, path: str | os.PathLike[str]) -> None:
-        """For harnesses, after the exit and before the next entry: finishes what was recorded, and writes it to `path`."""
+        """For harnesses, after the exit and before the next entry: finishes what was recorded, to the file `path`."""
         if self._handle is None:
             raise SandboxError("this Sandbox was never entered, so there is no journal to keep")
         self._handle._session.keep_journal(os.fspath(path))
@@ -360,7 +365,7 @@ class Sandbox:
             else:
                 session.enter(settings.plan, seed or 0)
         except BaseException as error:
-            # Not reached: the engine's exit. The environment is brought back by `session.close`, the first of the undos.
+            # The environment comes back before the directories go, as at a regular exit.
             session.close()
             failure = self._unwind(error, None)
             if failure is not None:
@@ -399,8 +404,7 @@ class Sandbox:
 
         recorded = _journal.Recorded(self._replay)
         theirs = recorded.options()
-        names = ("now", "tick", "clock", "rng", "network", "allow_loopback", "allow_unix", "spin_limit", "order", "monotonic")
-        values = [theirs.get(name, own) for name, own in zip(names, self._options)]
+        values = [theirs.get(name, own) for name, own in zip(_settings.OPTIONS, self._options)]
         options.update({name: theirs[name] for name in ("fs", "chdir", "scrub_env") if name in theirs})
         options["tz"] = theirs.get("tz") or recorded.head.get("fingerprint", {}).get("tz_env") or self._tz
         options["root"] = self._root if self._root is not None else os.getcwd()
@@ -409,7 +413,7 @@ class Sandbox:
         pinned = recorded.config.get("pinned") or ()
         extra |= (_settings.PINNED_CLOCK if "now" in pinned else 0) | (_settings.PINNED_SEED if "seed" in pinned else 0)
         try:
-            settings = _settings.settings(*values, *self._options[len(names) :], extra, options["root"])
+            settings = _settings.settings(values, extra, options["root"])
         except OptionError as error:
             raise ReplayMismatch(f"the journal {recorded.path} has a setting that cannot be used: {error}") from error
         own = recorded.seed

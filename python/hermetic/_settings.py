@@ -1,11 +1,12 @@
 """The options of a sandbox, checked once and turned into what the engine takes.
 
-Equal options give the same object, so that a suite that enters thousands of equal sandboxes checks them once. What is read
-from the machine at entry (environment, journals, directories) is left to `_sandbox`.
+Equal options give the same object, so that a suite that enters thousands of equal sandboxes checks them once. What is
+read from the machine at entry (environment, journals, directories) is left to `_sandbox`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, Final
@@ -48,15 +49,21 @@ CHOICES: Final = {
     "monotonic": ("fixed", "continue"),
     "order": (None, "sorted", "chaos", "off"),
 }
-SWITCHES: Final = (
+OPTIONS: Final = (
+    "now",
+    "tick",
+    "clock",
+    "rng",
+    "network",
     "allow_loopback",
     "allow_unix",
-    "chdir",
-    "scrub_env",
-    "strict_replay",
-    "deep_datetime",
+    "spin_limit",
+    "order",
+    "monotonic",
     "network_strict",
+    "strict_replay",
 )
+"""The options that the engine takes, in the order in which `settings` gets them."""
 
 
 def native() -> Any:
@@ -91,85 +98,48 @@ class Settings:
         )
 
 
-def settings(
-    now: Any,
-    tick: Any,
-    clock: Any,
-    rng: Any,
-    network: Any,
-    allow_loopback: Any,
-    allow_unix: Any,
-    spin_limit: Any,
-    order: Any,
-    monotonic: Any,
-    network_strict: Any,
-    strict_replay: Any,
-    extra: int,
-    root: str,
-) -> Settings:
-    """Checks the options that the engine takes. `extra` are flags that do not come from options."""
-    if not isinstance(network, str):
-        network = _entries(network)
-    values = (now, tick, clock, rng, network, allow_loopback, allow_unix, spin_limit, order, monotonic, network_strict)
+def settings(values: Sequence[Any], extra: int, root: str) -> Settings:
+    """Checks the options that the engine takes, in the order of OPTIONS. `extra` are flags without an option."""
+    at = OPTIONS.index("network")
+    if not isinstance(values[at], str):
+        values = (*values[:at], _entries(values[at]), *values[at + 1 :])
     try:
-        return _settings(*values, strict_replay, extra, root)
+        return _settings(extra, root, *values)
     except TypeError as error:
         if isinstance(error, SandboxError):
             raise
     # An unhashable value: it is wrong, and the check says how.
-    return _settings.__wrapped__(*values, strict_replay, extra, root)
+    return _settings.__wrapped__(extra, root, *values)
 
 
+# `typed` keeps True and 1 apart, which are equal keys and not equally good values.
 @lru_cache(maxsize=256, typed=True)
-def _settings(
-    now: Any,
-    tick: Any,
-    clock: Any,
-    rng: Any,
-    network: Any,
-    allow_loopback: Any,
-    allow_unix: Any,
-    spin_limit: Any,
-    order: Any,
-    monotonic: Any,
-    network_strict: Any,
-    strict_replay: Any,
-    extra: int,
-    root: str,
-) -> Settings:
-    config = {
-        "clock": choice("clock", clock),
-        "now": now,
-        "tick": tick,
-        "rng": choice("rng", rng),
-        "network": network,
-        "allow_loopback": switch("allow_loopback", allow_loopback),
-        "allow_unix": switch("allow_unix", allow_unix),
-        "spin_limit": _spin_limit(spin_limit),
-        "order": choice("order", order),
-        "monotonic": choice("monotonic", monotonic),
-        "network_strict": switch("network_strict", network_strict),
-        "strict_replay": switch("strict_replay", strict_replay),
-    }
-    if order is None:
-        config["order"] = "off" if rng == "off" else "sorted"
-    _check_network(network)
+def _settings(extra: int, root: str, *values: Any) -> Settings:
+    config = dict(zip(OPTIONS, values))
+    for option in ("clock", "rng", "order", "monotonic"):
+        choice(option, config[option])
+    for option in ("allow_loopback", "allow_unix", "network_strict", "strict_replay"):
+        switch(option, config[option])
+    _check_spin_limit(config["spin_limit"])
+    _check_network(config["network"])
+    if config["order"] is None:
+        config["order"] = "off" if config["rng"] == "off" else "sorted"
     flags = extra
-    for flag, wanted in (
-        (CLOCK, clock == "virtual"),
-        (ENTROPY, rng == "all"),
-        (NETWORK, network not in ("off", "allow")),
-        (ALLOW_LOOPBACK, allow_loopback),
-        (ALLOW_UNIX, allow_unix),
+    for flag, is_wanted in (
+        (CLOCK, config["clock"] == "virtual"),
+        (ENTROPY, config["rng"] == "all"),
+        (NETWORK, config["network"] not in ("off", "allow")),
+        (ALLOW_LOOPBACK, config["allow_loopback"]),
+        (ALLOW_UNIX, config["allow_unix"]),
         (ORDER_SORTED, config["order"] == "sorted"),
         (ORDER_CHAOS, config["order"] == "chaos"),
-        (MONOTONIC_CONTINUE, monotonic == "continue"),
-        (STRICT_REPLAY, strict_replay),
-        (NETWORK_STRICT, network_strict),
+        (MONOTONIC_CONTINUE, config["monotonic"] == "continue"),
+        (STRICT_REPLAY, config["strict_replay"]),
+        (NETWORK_STRICT, config["network_strict"]),
     ):
-        if wanted:
+        if is_wanted:
             flags |= flag
-    return Settings(config, flags, instant_ns(now), _tick_ps(tick), root)
+    return Settings(config, flags, instant_ns(config["now"]), _tick_ps(config["tick"]), root)
 
 
 def choice(option: str, value: Any) -> Any:
@@ -201,12 +171,13 @@ def _spelled(accepted: tuple[Any, ...]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _spin_limit(value: Any) -> int:
+def _check_spin_limit(value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise OptionTypeError(f"spin_limit={value!r}: accepted is an int >= 0, where 0 switches the detector off")
     if not 0 <= value < 2**64:
-        raise OptionError(f"spin_limit={value!r}: accepted is an int >= 0 and below 2**64, where 0 switches the detector off")
-    return value
+        raise OptionError(
+            f"spin_limit={value!r}: accepted is an int >= 0 and below 2**64, where 0 switches the detector off"
+        )
 
 
 def _tick_ps(value: Any) -> int:
@@ -226,7 +197,9 @@ def _entries(network: Any) -> tuple[str, ...]:
     entries = tuple(network)
     for entry in entries:
         if not isinstance(entry, str):
-            raise OptionTypeError(f"network entry {entry!r}: {type(entry).__name__} is no text; accepted are {accepted}")
+            raise OptionTypeError(
+                f"network entry {entry!r}: {type(entry).__name__} is no text; accepted are {accepted}"
+            )
         if "\n" in entry:
             raise OptionError(f"network entry {entry!r}: a line break is never part of an entry")
     return entries
@@ -236,7 +209,8 @@ def _check_network(network: Any) -> None:
     if isinstance(network, str):
         if network not in ("block", "off", "allow"):
             raise OptionError(
-                f"network={network!r}: accepted are 'block', 'off' and a list of entries; for one entry write [{network!r}]"
+                f"network={network!r}: accepted are 'block', 'off' and a list of entries; "
+                f"for one entry write [{network!r}]"
             )
         return
     native().check_entries(list(network))

@@ -35,7 +35,9 @@ def instant_ns(value: Any, option: str = "now") -> int:
     else:
         raise OptionTypeError(f"{option}={value!r}: {type(value).__name__} is no time; accepted is {INSTANT}")
     if not WALL_NS_MIN <= ns <= WALL_NS_MAX:
-        raise OptionError(f"{option}={value!r} is outside the virtual clock: accepted are times from 1970 to 2262-04-11")
+        raise OptionError(
+            f"{option}={value!r} is outside the virtual clock: accepted are times from 1970 to 2262-04-11"
+        )
     return ns
 
 

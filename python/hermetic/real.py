@@ -11,9 +11,12 @@ For harnesses, watchdogs, and the one call that needs real entropy. The same fun
 
 from __future__ import annotations
 
-import uuid as _uuid
-from collections.abc import Iterator
 from contextlib import contextmanager as _contextmanager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
 
 try:
     from hermetic import _native
@@ -54,7 +57,7 @@ else:
     perf_counter = monotonic
     perf_counter_ns = monotonic_ns
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds: float) -> None:  # type: ignore[misc]
         """Sleeps for real; a negative number or NaN is a ValueError."""
         _native.real_sleep(seconds)
 
@@ -72,9 +75,11 @@ else:
             _native.real_end()
 
 
-def uuid4() -> _uuid.UUID:
+def uuid4() -> UUID:
     """A random UUID from real entropy."""
-    return _uuid.UUID(bytes=urandom(16), version=4)
+    from uuid import UUID
+
+    return UUID(bytes=urandom(16), version=4)
 
 
 __all__ = [

@@ -14,9 +14,10 @@ pub fn find(name: &CStr) -> Option<*mut c_void> {
 /// A function pointer of the given type, found by name: `function!(c"PyGILState_Check", extern "C" fn() -> c_int)`.
 macro_rules! function {
     ($name:expr, $type:ty) => {
-        // SAFETY: CPython documents this symbol with this signature since 3.10.
-        crate::symbol::find($name)
-            .map(|address| unsafe { core::mem::transmute::<*mut core::ffi::c_void, $type>(address) })
+        crate::symbol::find($name).map(|address| {
+            // SAFETY: the library that exports this symbol documents it with this signature.
+            unsafe { core::mem::transmute::<*mut core::ffi::c_void, $type>(address) }
+        })
     };
 }
 pub(crate) use function;
