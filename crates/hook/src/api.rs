@@ -16,7 +16,7 @@ use hermetic_model::clock::{Clock, MONOTONIC_ORIGIN_NS};
 use hermetic_model::stream::Purpose;
 use hermetic_policy::Target;
 use hermetic_sys::clock as kernel;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 static API: Api = Api {
     abi_version: ABI_VERSION,
@@ -58,7 +58,7 @@ pub extern "C" fn hermetic_abi() -> *const Api {
 static LEVELS: [AtomicPtr<Sandbox>; LEVELS_MAX] = [const { AtomicPtr::new(core::ptr::null_mut()) }; LEVELS_MAX];
 
 /// What entering and leaving change; hooks never look at it.
-struct Desk {
+pub struct Desk {
     /// Ids of the sandboxes that are entered, lowest level first.
     entered: Vec<Entered>,
     /// Ids of those left last, by level: their findings can still be asked for.
@@ -79,8 +79,17 @@ static DESK: Mutex<Desk> =
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
-fn desk() -> std::sync::MutexGuard<'static, Desk> {
+fn desk() -> MutexGuard<'static, Desk> {
     DESK.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// This file's lock.
+#[allow(dead_code, reason = "held, not read")]
+pub struct Held(MutexGuard<'static, Desk>);
+
+/// Holds the lock, so that a fork does not copy it half-way.
+pub fn lock() -> Held {
+    Held(desk())
 }
 
 /// All sandboxes that exist.
@@ -197,7 +206,9 @@ unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
     }
     let sandbox = level(depth);
     // SAFETY: the caller's promise.
-    let (seed, allow) = unsafe { (bytes(config.seed), bytes(config.allow)) };
+    let seed = unsafe { bytes(config.seed) };
+    // SAFETY: the caller's promise.
+    let allow = unsafe { bytes(config.allow) };
     let allow =
         core::str::from_utf8(allow).map_err(|_| (status::INVALID, "policy entries must be UTF-8".to_owned()))?;
     let settings = Settings {
@@ -243,10 +254,12 @@ fn monotonic_start(flags: u32) -> i64 {
 
 unsafe fn journaling<'a>(config: &Config, scratch: &mut Option<BoxedSink>) -> Result<Journaling<'a>, (i32, String)> {
     // SAFETY: the caller's promise.
-    let (record, head, replay) = unsafe { (bytes(config.record), bytes(config.head), bytes(config.replay)) };
+    let replay = unsafe { bytes(config.replay) };
     if !replay.is_empty() {
         return Ok(Journaling::Replay { raw: replay });
     }
+    // SAFETY: the caller's promise.
+    let record = unsafe { bytes(config.record) };
     if record.is_empty() {
         return Ok(Journaling::None);
     }
@@ -257,6 +270,8 @@ unsafe fn journaling<'a>(config: &Config, scratch: &mut Option<BoxedSink>) -> Re
             (status::SYSTEM, format!("cannot record to {path}: {error}"))
         })?),
     };
+    // SAFETY: the caller's promise.
+    let head = unsafe { bytes(config.head) };
     Ok(Journaling::Record { sink, head })
 }
 
@@ -485,8 +500,10 @@ unsafe extern "C" fn record_state(id: i64, name: Slice, state: Slice) -> i32 {
     let Some(sandbox) = sandbox_of(id) else { return status::MISUSE };
     let Some(record) = threads::current() else { return status::SYSTEM };
     let _real = RealSection::begin();
-    // SAFETY: the caller's slices live as long as the call.
-    let (name, state) = unsafe { (bytes(name), bytes(state)) };
+    // SAFETY: the caller's slice lives as long as the call.
+    let name = unsafe { bytes(name) };
+    // SAFETY: as above.
+    let state = unsafe { bytes(state) };
     let Ok(name) = core::str::from_utf8(name) else { return status::INVALID };
     // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
     let is_recorded = sandbox.record_state(unsafe { &mut *record }, name, state);

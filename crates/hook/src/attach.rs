@@ -5,7 +5,7 @@ use crate::table::{Caller, Hook};
 use hermetic_sys::objects::{self, Object, Patch};
 use hermetic_sys::symbol;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// Oldest glibc on which the hooks were made to work.
 const GLIBC_MIN: (u32, u32) = (2, 31);
@@ -25,7 +25,7 @@ struct Rows {
 }
 
 #[derive(Default)]
-struct State {
+pub struct State {
     generation: (u64, u64),
     /// Objects done, by address of load.
     done: HashSet<usize>,
@@ -89,12 +89,12 @@ pub fn report() -> Report {
     STATE.lock().ok().and_then(|state| state.as_ref().map(|state| state.report)).unwrap_or_default()
 }
 
+/// The scan's lock.
+#[allow(dead_code, reason = "held, not read")]
+pub struct Held(MutexGuard<'static, Option<State>>);
+
 /// Holds the scan's lock, so that a fork does not copy it half-way.
-pub fn lock() -> impl Drop {
-    struct Held(#[allow(dead_code, reason = "held, not read")] std::sync::MutexGuard<'static, Option<State>>);
-    impl Drop for Held {
-        fn drop(&mut self) {}
-    }
+pub fn lock() -> Held {
     Held(STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 

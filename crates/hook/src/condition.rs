@@ -34,8 +34,10 @@ fn sample(clock: clockid_t) -> [u8; SIZE] {
     unsafe { libc::pthread_condattr_setclock(attributes.as_mut_ptr(), clock) };
     // SAFETY: valid for writing, and the attributes are initialised.
     unsafe { libc::pthread_cond_init(condition.as_mut_ptr(), attributes.as_ptr()) };
+    // SAFETY: zeroed, then initialised.
+    let condition = unsafe { condition.assume_init() };
     // SAFETY: a condition is plain bytes to whoever only looks at it, and glibc's needs no destruction while unused.
-    unsafe { core::mem::transmute::<pthread_cond_t, [u8; SIZE]>(condition.assume_init()) }
+    unsafe { core::mem::transmute::<pthread_cond_t, [u8; SIZE]>(condition) }
 }
 
 /// The clock of an initialised condition.

@@ -1,10 +1,10 @@
 //! Forks: locks are held across them, and the child becomes somebody of its own.
 
-use crate::{api, attach, guard};
+use crate::libc::dirent as listings;
+use crate::{api, attach, guard, openssl};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI32, Ordering};
 use hermetic_engine::sandbox::Held;
-use hermetic_sys::tls;
 
 /// The process that this memory belongs to. A child of vfork runs in its parent's memory until it execs.
 static OWNER: AtomicI32 = AtomicI32::new(0);
@@ -14,14 +14,12 @@ struct Carried(UnsafeCell<Option<Baggage>>);
 
 struct Baggage {
     #[allow(dead_code, reason = "held, not read")]
-    sandboxes: Vec<Held<'static>>,
-    #[allow(dead_code, reason = "held, not read")]
-    scan: Box<dyn Drop>,
+    locks: (Vec<Held<'static>>, listings::Held, openssl::Held, attach::Held, api::Held),
     /// Number of the child among its parent's children, if the fork belongs to a sandbox.
     ordinal: Option<u64>,
 }
 
-// SAFETY: touched only by the thread that forks, between `before` and `after`, while it holds the scan's lock.
+// SAFETY: touched only by the thread that forks, between `before` and `after`, while it holds all locks.
 unsafe impl Sync for Carried {}
 
 static CARRIED: Carried = Carried(UnsafeCell::new(None));
@@ -48,10 +46,12 @@ unsafe extern "C" fn before() {
         sandbox.next_child(thread)
     });
     guard::real_begin();
-    let scan: Box<dyn Drop> = Box::new(attach::lock());
+    // From the outermost lock to the innermost, as everybody else takes them.
+    let (desk, scan, openssl, listings) = (api::lock(), attach::lock(), openssl::lock(), listings::lock());
     let sandboxes = api::sandboxes().map(|sandbox| sandbox.lock_all()).collect();
-    // SAFETY: this thread holds the scan's lock, so it is the only one here.
-    unsafe { *CARRIED.0.get() = Some(Baggage { sandboxes, scan, ordinal }) };
+    let locks = (sandboxes, listings, openssl, scan, desk);
+    // SAFETY: this thread holds all locks, so it is the only one here.
+    unsafe { *CARRIED.0.get() = Some(Baggage { locks, ordinal }) };
 }
 
 fn unpack() -> Option<u64> {
@@ -78,5 +78,4 @@ unsafe extern "C" fn after_in_child() {
     let Some(mut call) = guard::Call::enter() else { return };
     let (sandbox, thread) = call.parts();
     sandbox.become_child(thread, ordinal);
-    debug_assert!(!tls::local().is_null());
 }

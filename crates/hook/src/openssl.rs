@@ -7,7 +7,7 @@ use crate::libc::sys_random::fill;
 use core::ffi::{c_double, c_int, c_uchar, c_void};
 use hermetic_journal::Source;
 use hermetic_sys::symbol;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 /// OpenSSL's `RAND_METHOD`.
 #[repr(C)]
@@ -67,12 +67,21 @@ struct Library {
 }
 
 #[derive(Default)]
-struct State {
+pub struct State {
     generation: (u64, u64),
     libraries: Vec<Library>,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
+
+/// This file's lock.
+#[allow(dead_code, reason = "held, not read")]
+pub struct Held(MutexGuard<'static, Option<State>>);
+
+/// Holds the lock, so that a fork does not copy it half-way.
+pub fn lock() -> Held {
+    Held(STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
+}
 
 const NAMES: [&core::ffi::CStr; 2] = [c"libcrypto.so.3", c"libcrypto.so.1.1"];
 

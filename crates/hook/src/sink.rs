@@ -48,7 +48,7 @@ impl JournalFile for Scratch {
     }
 }
 
-const _: () = assert!(COMMITTED_OFFSET % 8 == 0);
+const _: () = assert!(COMMITTED_OFFSET.is_multiple_of(8));
 
 impl Sink for Scratch {
     fn reserve(&mut self, end: usize) -> bool {

@@ -67,6 +67,7 @@ macro_rules! hooks {
                 /// # Safety
                 /// As for the libc function of that name.
                 #[inline(always)]
+                #[allow(dead_code, reason = "a hook may answer through a twin of its name")]
                 pub unsafe fn $name($($arg: $type),*) $(-> $result)? {
                     type Function = unsafe extern "C" fn($($type),*) $(-> $result)?;
                     // SAFETY: a hook runs only after `attach` stored the address of this very function (H3).

@@ -26,7 +26,7 @@ hooks! {
 const STREAMS_MAX: usize = 256;
 
 /// An ordered directory.
-struct Listing {
+pub struct Listing {
     stream: usize,
     /// The entries, one after the other, as the kernel made them.
     bytes: Region<u64>,
@@ -45,6 +45,15 @@ static LISTINGS: Mutex<[Option<Listing>; STREAMS_MAX]> = Mutex::new([const { Non
 
 fn listings() -> MutexGuard<'static, [Option<Listing>; STREAMS_MAX]> {
     LISTINGS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// This file's lock.
+#[allow(dead_code, reason = "held, not read")]
+pub struct Held(MutexGuard<'static, [Option<Listing>; STREAMS_MAX]>);
+
+/// Holds the lock, so that a fork does not copy it half-way.
+pub fn lock() -> Held {
+    Held(listings())
 }
 
 /// Offset of the name in an entry; glibc's record is the kernel's.
@@ -68,7 +77,9 @@ impl Listing {
         let mut listing = Listing { stream: stream as usize, bytes: Region::new(), entries: Region::new(), next: 0 };
         loop {
             // SAFETY: the caller's promise.
-            let Some(entry) = (unsafe { real::readdir64(stream).as_ref() }) else { return Some(listing) };
+            let entry = unsafe { real::readdir64(stream) };
+            // SAFETY: null at the end, else an entry that lives until the next call.
+            let Some(entry) = (unsafe { entry.as_ref() }) else { return Some(listing) };
             let words = usize::from(entry.d_reclen).div_ceil(WORD);
             let start = listing.bytes.as_slice().len();
             // SAFETY: the kernel aligns entries to words and says how long they are.

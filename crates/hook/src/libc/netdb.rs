@@ -73,15 +73,19 @@ pub unsafe extern "C" fn getaddrinfo(
     out: *mut *mut addrinfo,
 ) -> c_int {
     // SAFETY: the program's promise to libc.
-    let (name, port) = unsafe { (text(host), port_of(text(service))) };
+    let name = unsafe { text(host) };
+    // SAFETY: as above.
+    let port = port_of(unsafe { text(service) });
     if name.is_some_and(|host| is_refused(&Target::Name { host, port })) {
         return libc::EAI_NONAME;
     }
     // SAFETY: the arguments are the program's.
     let result = unsafe { real::getaddrinfo(host, service, hints, out) };
     if let (0, Some(name)) = (result, name) {
-        // SAFETY: libc filled the list.
-        unsafe { remember(name, *out) };
+        // SAFETY: libc put the list there.
+        let list = unsafe { *out };
+        // SAFETY: libc made the list.
+        unsafe { remember(name, list) };
     }
     result
 }
@@ -96,7 +100,9 @@ pub unsafe extern "C" fn getaddrinfo_of_interpreter(
     out: *mut *mut addrinfo,
 ) -> c_int {
     // SAFETY: the program's promise to libc.
-    let (name, port) = unsafe { (text(host), port_of(text(service))) };
+    let name = unsafe { text(host) };
+    // SAFETY: as above.
+    let port = port_of(unsafe { text(service) });
     if !name.is_some_and(|host| put_pending(host, port)) {
         // SAFETY: the arguments are the program's.
         return unsafe { getaddrinfo(host, service, hints, out) };
@@ -189,7 +195,9 @@ fn set_h_errno() {
 /// `entry` is null or an entry of libc's.
 unsafe fn remember_entry(host: *const c_char, entry: *const hostent) {
     // SAFETY: the caller's promise.
-    let (Some(name), Some(entry)) = (unsafe { text(host) }, unsafe { entry.as_ref() }) else { return };
+    let Some(name) = (unsafe { text(host) }) else { return };
+    // SAFETY: the caller's promise.
+    let Some(entry) = (unsafe { entry.as_ref() }) else { return };
     let Some(call) = Call::enter_any() else { return };
     let mut next = entry.h_addr_list;
     // SAFETY: the list ends with null.
@@ -268,8 +276,10 @@ pub unsafe extern "C" fn gethostbyname_r(
     // SAFETY: the arguments are the program's.
     let result = unsafe { real::gethostbyname_r(host, entry, buffer, len, out, error) };
     if result == 0 && !out.is_null() {
-        // SAFETY: libc's answer.
-        unsafe { remember_entry(host, *out) };
+        // SAFETY: libc put its answer there.
+        let answer = unsafe { *out };
+        // SAFETY: libc's answer, or null.
+        unsafe { remember_entry(host, answer) };
     }
     result
 }
@@ -291,8 +301,10 @@ pub unsafe extern "C" fn gethostbyname2_r(
     // SAFETY: the arguments are the program's.
     let result = unsafe { real::gethostbyname2_r(host, family, entry, buffer, len, out, error) };
     if result == 0 && !out.is_null() {
-        // SAFETY: libc's answer.
-        unsafe { remember_entry(host, *out) };
+        // SAFETY: libc put its answer there.
+        let answer = unsafe { *out };
+        // SAFETY: libc's answer, or null.
+        unsafe { remember_entry(host, answer) };
     }
     result
 }

@@ -15,6 +15,8 @@ hooks! {
 
 /// Longest request that `getentropy` accepts, by its documentation.
 const GETENTROPY_MAX: size_t = 256;
+/// `GRND_INSECURE`, since Linux 5.6: bytes even before the kernel's generator is ready.
+const GRND_INSECURE: c_uint = 4;
 
 /// Fills the program's buffer; false where the call is not part of a sandbox.
 ///
@@ -32,17 +34,14 @@ pub unsafe fn fill(source: Source, buffer: *mut c_void, len: size_t) -> bool {
 }
 
 pub unsafe extern "C" fn getrandom(buffer: *mut c_void, len: size_t, flags: c_uint) -> ssize_t {
+    let is_valid = flags & !(libc::GRND_NONBLOCK | libc::GRND_RANDOM | GRND_INSECURE) == 0;
     // SAFETY: the program's promise to libc.
-    if flags & !(libc::GRND_NONBLOCK | libc::GRND_RANDOM | GRND_INSECURE) == 0
-        && unsafe { fill(Source::Getrandom, buffer, len) }
-    {
+    if is_valid && unsafe { fill(Source::Getrandom, buffer, len) } {
         return len as ssize_t;
     }
     // SAFETY: the arguments are the program's.
     unsafe { real::getrandom(buffer, len, flags) }
 }
-
-const GRND_INSECURE: c_uint = 4;
 
 pub unsafe extern "C" fn getentropy(buffer: *mut c_void, len: size_t) -> c_int {
     // SAFETY: the program's promise to libc.

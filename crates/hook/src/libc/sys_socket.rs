@@ -140,9 +140,10 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
 pub unsafe extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
     let mut allowed = 0;
     while allowed < count && !messages.is_null() {
-        let message = messages.wrapping_add(allowed as usize);
+        // The header of a single message comes first in each.
+        let message = messages.wrapping_add(allowed as usize).cast::<msghdr>();
         // SAFETY: the program's promise to libc: `count` headers.
-        if unsafe { is_message_refused(fd, &raw const (*message).msg_hdr) } {
+        if unsafe { is_message_refused(fd, message) } {
             break;
         }
         allowed += 1;
