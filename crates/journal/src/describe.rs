@@ -1,6 +1,6 @@
 //! One event in words: the label and the value that the timeline and the comparison print.
 
-use crate::event::{Clock, Event, Source};
+use crate::event::{Clock, Event, Reason, Source};
 use crate::text;
 
 /// Entropy that is written out in full; longer draws are cut to it.
@@ -15,6 +15,11 @@ pub(crate) fn label(event: &Event<'_>) -> &'static str {
         Event::Clock { clock, .. } => clock.name(),
         Event::Entropy { source: Source::Other, .. } => "entropy",
         Event::Entropy { source, .. } => source.name(),
+        Event::Jump { reason: Reason::Sleep, .. } => "slept",
+        Event::Jump { reason: Reason::Advance, .. } => "advanced",
+        Event::Jump { reason: Reason::Set, .. } => "set",
+        Event::Jump { reason: Reason::Deadline, .. } => "jumped",
+        Event::Jump { reason: Reason::Real, .. } => "followed",
         Event::ThreadStart { .. } | Event::ThreadEnd { .. } => "thread",
         // Stands out without colour too.
         Event::Refusal { .. } => "REFUSED",
@@ -31,7 +36,7 @@ pub(crate) fn value(event: &Event<'_>) -> String {
         Event::Entropy { bytes, .. } => bytes_text(bytes),
         Event::Wait { kind, duration_ns, .. } if duration_ns < 0 => format!("{}, no limit", kind.name()),
         Event::Wait { kind, duration_ns, .. } => format!("{} {}", kind.name(), text::duration(duration_ns)),
-        Event::Jump { to_ns, reason, .. } => format!("{} ({})", text::date(to_ns), reason.name()),
+        Event::Jump { to_ns, .. } => text::date(to_ns),
         Event::ThreadStart { parent, ordinal, .. } => format!("starts, child {ordinal} of thread {parent}"),
         Event::ThreadEnd { .. } => "ends".to_string(),
         Event::Site { id, file, function, line, .. } => {

@@ -54,7 +54,7 @@ const DEFAULTS: &[(&str, Option<&str>)] = &[
 const VALUE_WIDTH_MAX: usize = 36;
 
 /// The same below [`NARROW_WIDTH`] columns.
-const VALUE_WIDTH_NARROW: usize = 26;
+const VALUE_WIDTH_NARROW: usize = 29;
 const NARROW_WIDTH: usize = 100;
 
 /// A run of at least this many equal readings is folded.
@@ -188,6 +188,7 @@ fn zone(head: &Head) -> String {
 /// Widths of the columns of a page.
 #[derive(Clone, Copy)]
 struct Columns {
+    time: usize,
     /// Of the thread and the space after it; 0 where there is only one thread.
     thread: usize,
     value: usize,
@@ -198,28 +199,30 @@ struct Columns {
 }
 
 impl Columns {
-    /// Of the time, `1234.567890`, and of the label.
-    const TIME: usize = 11;
+    /// Of the time, `1234.567890`, unless the test ran for longer.
+    const TIME_MIN: usize = 11;
     const LABEL: usize = 10;
 
     fn measure(journal: &Journal, layout: Layout) -> Columns {
         let is_narrow = layout.width.is_some_and(|width| width < NARROW_WIDTH);
         let value_max = if is_narrow { VALUE_WIDTH_NARROW } else { VALUE_WIDTH_MAX };
-        let (mut thread_max, mut value) = (0, "value".len());
+        let (mut thread_max, mut value, mut elapsed) = (0, "value".len(), Elapsed::default());
         for event in journal.events() {
+            elapsed.note(&event);
             thread_max = thread_max.max(event.thread().unwrap_or(0));
             if event.site().is_some() {
                 value = value.max(describe::value(&event).chars().count().min(value_max));
             }
         }
+        let time = text_seconds(elapsed.ns).len().max(Columns::TIME_MIN);
         let thread_min = if is_narrow { 2 } else { "thread".len() };
         let thread = if thread_max == 0 { 0 } else { thread_max.to_string().len().max(thread_min) + 2 };
-        Columns { thread, value, value_max, line: layout.width.unwrap_or(usize::MAX) }
+        Columns { time, thread, value, value_max, line: layout.width.unwrap_or(usize::MAX) }
     }
 
     /// Everything before the call site.
     fn before_site(&self, time: &str, thread: &str, label: &str, value: &str) -> String {
-        let (time_width, label_width, value_width) = (Columns::TIME, Columns::LABEL, self.value);
+        let (time_width, label_width, value_width) = (self.time, Columns::LABEL, self.value);
         let thread = match self.thread {
             0 => String::new(),
             width => format!("{thread:>0$.0$}  ", width - 2),

@@ -39,6 +39,7 @@ fn events() -> Vec<Event<'static>> {
     ];
     events.extend((0..2000).map(|step| clock(1, 3, Clock::Monotonic, 1_001_500_000_000 + step * 1_000)));
     events.extend([
+        Event::Jump { thread: 1, site: 3, to_ns: NOW_NS + 86_400_000_000_123, reason: Reason::Advance },
         Event::Lookup { thread: 0, site: 4, host: "db.internal", port: 5432, status: 0, answers: "10.0.0.7\n::1" },
         Event::Lookup { thread: 0, site: 4, host: "nowhere", port: -1, status: -2, answers: "" },
         Event::Refusal { thread: 0, site: 4, subject: "api.example.com", port: 443 },
