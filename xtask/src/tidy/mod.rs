@@ -63,7 +63,7 @@ fn has_ending(path: &str, endings: &[&str]) -> bool {
 fn is_text(path: &str) -> bool {
     const ENDINGS: [&str; 14] =
         ["rs", "py", "pyi", "toml", "md", "json", "c", "h", "sh", "yml", "yaml", "ini", "cfg", "txt"];
-    let is_made = ["/data/", "/snapshots/"].iter().any(|folder| path.contains(folder));
+    let is_made = ["/data/", "/snapshots/", "/journals/"].iter().any(|folder| path.contains(folder));
     let is_plain = matches!(path, "Makefile" | "VERSION" | ".gitignore" | ".ci/run");
     is_plain || has_ending(path, &ENDINGS) && !is_made
 }
