@@ -328,6 +328,9 @@ impl Sandbox {
     }
 
     /// How long a wait must last really, whose deadline a virtual clock gave. None: the clocks are real, use it as it is.
+    ///
+    /// A deadline is a reading plus a span. It counts from that reading, the thread's last, and not from the next one, which
+    /// will have ticked: a sleep of three seconds moves the clock by three seconds.
     pub fn remaining(
         &self,
         thread: &mut Thread,
@@ -335,10 +338,15 @@ impl Sandbox {
         deadline_ns: i64,
         real: impl FnOnce() -> i64,
     ) -> Option<i64> {
-        match self.clock_mode() {
-            Mode::Off => None,
-            _ => Some(hermetic_model::clock::remaining(deadline_ns, self.peek_clock(thread, clock, real))),
-        }
+        let now_ns = match self.clock_mode() {
+            Mode::Off => return None,
+            Mode::Record => self.peek_clock(thread, clock, real),
+            Mode::Virtual | Mode::Replay => {
+                let ticks = self.level(thread).ticks.saturating_sub(1);
+                self.time.now().read(clock, ticks)
+            }
+        };
+        Some(hermetic_model::clock::remaining(deadline_ns, now_ns))
     }
 
     /// Notes, for the times of files, that a wait or the handle has moved time. `real_coarse_ns` is the kernel's coarse wall

@@ -106,3 +106,29 @@ pub const fn c_name(text: &'static str) -> &'static CStr {
         Err(_) => panic!("the name contains a NUL"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_table_and_the_specification_name_the_same_functions() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/hooks.toml");
+        let text = std::fs::read_to_string(path).expect("spec/hooks.toml is in the checkout");
+        let names = text.lines().filter_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        let specified: BTreeSet<&str> = names.collect();
+        let hooks = crate::libc::tables().flatten();
+        let hooked: BTreeSet<&str> = hooks.map(|hook| hook.name.to_str().expect("ASCII")).collect();
+        assert_eq!(hooked, specified);
+    }
+
+    #[test]
+    fn special_callers_come_before_everyone() {
+        for table in crate::libc::tables() {
+            for (index, hook) in table.iter().enumerate().filter(|(_, hook)| hook.caller != super::Caller::Anyone) {
+                let general = table.iter().position(|row| row.name == hook.name && row.caller == super::Caller::Anyone);
+                assert!(general.is_some_and(|general| general > index), "{:?}", hook.name);
+            }
+        }
+    }
+}
