@@ -1,4 +1,4 @@
-"""The table of options in `spec/` says what the package does: names, order, defaults, choices, switches, pytest twins."""
+"""The table of options in `spec/` says what the package does: names, defaults, choices, switches, pytest twins."""
 
 from __future__ import annotations
 
