@@ -4,6 +4,7 @@
 //! reader that validates it, a function that renders it, a row here. Output is already as the language's formatter wants it.
 
 mod exit_codes;
+mod hooks;
 mod options;
 mod python;
 mod version;
@@ -17,8 +18,9 @@ pub struct Output {
     render: fn(&Checkout) -> Outcome<String>,
 }
 
-pub const OUTPUTS: [Output; 3] = [
+pub const OUTPUTS: [Output; 4] = [
     Output { path: "docs/exit-codes.md", render: exit_codes::docs },
+    Output { path: "docs/hooks.md", render: hooks::docs },
     Output { path: "docs/options.md", render: options::docs },
     Output { path: "python/hermetic/_options.py", render: options::python },
 ];
