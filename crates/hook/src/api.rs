@@ -232,6 +232,10 @@ unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
         EnterError::Journal(error) => (status::JOURNAL, error.to_string()),
         error => (status::SYSTEM, error.to_string()),
     })?;
+    if desk.entered.last().is_some_and(|below| below.is_suspended) {
+        // This thread sees the new sandbox, and the real world again when it leaves.
+        guard::real_end();
+    }
     let is_seeded = sandbox.entropy_mode() != Mode::Off;
     desk.entered.push(Entered { id: id as i64, flags: config.flags, is_seeded, is_suspended: false });
     openssl::switch(is_seeded);
@@ -287,6 +291,9 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
         if top.is_suspended {
             guard::real_end();
         }
+    }
+    if desk.entered.last().is_some_and(|below| below.is_suspended) {
+        guard::real_begin();
     }
     desk.left[depth] = id;
     let below = depth.checked_sub(1);
