@@ -121,6 +121,8 @@ class Suite:
             timeout=SECONDS_MAX,
             check=False,
         )
+        # Shown by the outer pytest where a test fails.
+        print(f"$ {' '.join(command)}\n{done.stdout}")
         return Outcome(done.returncode, done.stdout)
 
     def journals(self, directory: str = "journals") -> list[Path]:

@@ -106,11 +106,9 @@ def test_class_is_nearer_than_the_class_it_inherits_from(suite):
     assert suite.run().counts == {"passed": 3}
 
 
-def test_marker_of_a_package_and_one_added_while_collecting(suite):
+def test_marker_added_while_collecting(suite):
     suite.write(
         {
-            "pkg/__init__.py": "import pytest\npytestmark = pytest.mark.hermetic(now='2022-01-01')\n",
-            "pkg/test_a.py": "import time\ndef test_package(): assert time.gmtime().tm_year == 2022\n",
             "test_b.py": "import time\ndef test_added(): assert time.gmtime().tm_year == 2024\n",
             "conftest.py": """
             import pytest
@@ -121,7 +119,7 @@ def test_marker_of_a_package_and_one_added_while_collecting(suite):
             """,
         }
     )
-    assert suite.run().counts == {"passed": 2}
+    assert suite.run().counts == {"passed": 1}
 
 
 def test_off_leaves_the_sandbox_and_can_be_taken_back(suite):
