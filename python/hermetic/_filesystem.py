@@ -46,6 +46,7 @@ class FileSystem:
         self.outside: list[str] = []
         """Paths outside `root` that were opened for writing, made or removed; each once."""
         self._lock: int | None = lock
+        self._is_entered = False
         self._directory: str | None = None
         self._inside: str | None = None
         self._temporary: str | None = None
@@ -67,7 +68,8 @@ class FileSystem:
             home = os.environ["HOME"]
         values.update({name: os.path.join(home, below) for name, below in XDG.items()})
         os.environ.update({name: value for name, value in values.items() if name not in keep})
-        self._temporary, tempfile.tempdir = tempfile.tempdir, os.environ["TMPDIR"]
+        self._is_entered = True
+        self._temporary, tempfile.tempdir = tempfile.tempdir, os.environ.get("TMPDIR", str(self.tmp))
         if chdir:
             self._directory = os.getcwd()
             os.chdir(self.cwd)
@@ -94,7 +96,7 @@ class FileSystem:
         """Back out, and removes the directories."""
         if self in _watched:
             _watched.remove(self)
-        if not is_suspended:
+        if self._is_entered and not is_suspended:
             tempfile.tempdir = self._temporary
         if self._directory is not None and not is_suspended:
             try:
