@@ -90,15 +90,14 @@ pub(crate) fn from_binary(bytes: &[u8], preamble: &Preamble) -> Result<Journal, 
     let Some(body_len) = (len as usize).checked_sub(preamble::LEN) else {
         return Err(Error::corrupt(preamble::COMMITTED_OFFSET, format!("a length of {len} bytes is too short")));
     };
-    let body = pack::inflate(&bytes[preamble::LEN..], body_len, preamble::LEN)?;
-    let crc = pack::crc32(&body);
+    let mut raw = Preamble { flags: 0, crc: 0, events: 0, ..*preamble }.encode().to_vec();
+    pack::inflate(&bytes[preamble::LEN..], body_len, preamble::LEN, &mut raw)?;
+    let crc = pack::crc32(&raw[preamble::LEN..]);
     if crc != preamble.crc {
         let what = format!("the checksum is {crc:08x} and should be {:08x}", preamble.crc);
         return Err(Error::corrupt(28, what));
     }
-    let mut raw = Preamble { flags: 0, crc: 0, events: 0, ..*preamble }.encode().to_vec();
-    raw.extend(body);
-    let journal = Journal::decode_raw(&raw)?;
+    let journal = Journal::from_raw(raw)?;
     if journal.event_count() != preamble.events {
         let what = format!("{} events where {} were promised", journal.event_count(), preamble.events);
         return Err(Error::corrupt(32, what));

@@ -82,28 +82,21 @@ impl Journal {
     /// Reads the raw form only, also of a recording that was cut short: events that were not published are not there.
     /// For the engine: it needs neither JSON nor inflating, and takes the head as any text.
     pub fn decode_raw(bytes: &[u8]) -> Result<Journal, Error> {
-        let preamble = Preamble::decode(bytes)?;
-        if preamble.flags & flag::FINISHED != 0 {
-            return Err(Error::corrupt(12, "this is the finished form, not the raw one"));
-        }
-        let committed = preamble.committed_len;
-        if committed == 0 {
-            return Err(Error::Empty);
-        }
-        if committed > JOURNAL_BYTES_MAX as u64 {
-            return Err(Error::TooLarge { bytes: committed, limit: JOURNAL_BYTES_MAX as u64 });
-        }
-        if (bytes.len() as u64) < committed {
-            return Err(Error::Truncated { have: bytes.len() as u64, need: committed });
-        }
-        let (head_len, len) = (preamble.head_len as usize, committed as usize);
-        if head_len > HEAD_BYTES_MAX || preamble::LEN + head_len > len {
+        let len = whole_len(bytes)?;
+        Journal::from_raw(bytes[..len].to_vec())
+    }
+
+    /// As [`Journal::decode_raw`], of bytes that need not be copied.
+    pub(crate) fn from_raw(mut raw: Vec<u8>) -> Result<Journal, Error> {
+        raw.truncate(whole_len(&raw)?);
+        let head_len = Preamble::decode(&raw)?.head_len as usize;
+        if head_len > HEAD_BYTES_MAX || preamble::LEN + head_len > raw.len() {
             return Err(Error::corrupt(24, format!("a head of {head_len} bytes does not fit")));
         }
-        if std::str::from_utf8(&bytes[preamble::LEN..preamble::LEN + head_len]).is_err() {
+        if std::str::from_utf8(&raw[preamble::LEN..preamble::LEN + head_len]).is_err() {
             return Err(Error::corrupt(preamble::LEN, "the head is not UTF-8"));
         }
-        let mut journal = Journal { raw: bytes[..len].to_vec(), head_len, events: 0, is_finished: false };
+        let mut journal = Journal { raw, head_len, events: 0, is_finished: false };
         let mut events = journal.events();
         let mut count = 0;
         while let Some(step) = events.try_next() {
@@ -192,6 +185,25 @@ impl Journal {
         let named = schema::KINDS.iter().map(|kind| kind.name).zip(counts);
         named.filter(|(_, count)| *count > 0).collect()
     }
+}
+
+/// How many bytes of a raw journal are whole, if they are all there.
+fn whole_len(bytes: &[u8]) -> Result<usize, Error> {
+    let preamble = Preamble::decode(bytes)?;
+    if preamble.flags & flag::FINISHED != 0 {
+        return Err(Error::corrupt(12, "this is the finished form, not the raw one"));
+    }
+    let committed = preamble.committed_len;
+    if committed == 0 {
+        return Err(Error::Empty);
+    }
+    if committed > JOURNAL_BYTES_MAX as u64 {
+        return Err(Error::TooLarge { bytes: committed, limit: JOURNAL_BYTES_MAX as u64 });
+    }
+    if (bytes.len() as u64) < committed {
+        return Err(Error::Truncated { have: bytes.len() as u64, need: committed });
+    }
+    Ok(committed as usize)
 }
 
 /// Walks the events of a [`Journal`].

@@ -23,20 +23,18 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory takes every write")
 }
 
-/// Unpacks exactly `len` bytes. `before` is how many bytes of the file come before `bytes`.
-pub(crate) fn inflate(bytes: &[u8], len: usize, before: usize) -> Result<Vec<u8>, Error> {
+/// Unpacks exactly `len` bytes to the end of `out`. `before` is how many bytes of the file come before `bytes`.
+pub(crate) fn inflate(bytes: &[u8], len: usize, before: usize, out: &mut Vec<u8>) -> Result<(), Error> {
     let mut decoder = DeflateDecoder::new(bytes);
-    let mut out = Vec::new();
     // One byte more than promised is enough to see that there is more.
-    let read = decoder.by_ref().take(len as u64 + 1).read_to_end(&mut out);
-    read.map_err(|error| damage(&error, before + bytes.len(), "the packed part"))?;
-    if out.len() != len {
+    let read = decoder.by_ref().take(len as u64 + 1).read_to_end(out);
+    if read.map_err(|error| damage(&error, before + bytes.len(), "the packed part"))? != len {
         return Err(Error::corrupt(before, format!("the packed part does not hold the promised {len} bytes")));
     }
     if decoder.total_in() != bytes.len() as u64 {
         return Err(Error::corrupt(before, "something follows the packed part"));
     }
-    Ok(out)
+    Ok(())
 }
 
 /// Unpacks one gzip member that is the whole input.

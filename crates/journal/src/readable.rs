@@ -122,7 +122,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Journal, Error> {
         let what = "no head or no list of events".to_string();
         return Err(Error::Unreadable { line: bytes.iter().filter(|byte| **byte == b'\n').count() as u64, what });
     }
-    Journal::decode_raw(&reader.raw)
+    Journal::from_raw(reader.raw)
 }
 
 /// What was read so far.
