@@ -1,19 +1,21 @@
 //! The `hermetic` command as a library: arguments and two writers in, an exit code out.
 //!
-//! The binary of this crate and the console script of the Python package are thin callers of [`run`]. Commands are rows of
-//! a table ([`command::COMMANDS`]); each reads its own arguments and does its work through the crates below. What a
-//! journal says is the journal crate's affair; this crate opens files and prints.
+//! The binary of this crate and the console script of the Python package call [`run_in_process`]; tests call [`run`].
+//! Commands are rows of a table ([`command::COMMANDS`]); each reads its own arguments and does its work through the
+//! crates below. What a journal says is the journal crate's affair; this crate opens files and prints.
 
 pub mod command;
 mod exit;
 mod failure;
 mod journal;
+mod process;
 mod terminal;
 
 use std::ffi::OsString;
 
 pub use exit::Exit;
 pub use failure::Failure;
+pub use process::run_in_process;
 pub use terminal::Terminal;
 
 /// Runs the command line `args`, without the program's name, and returns its exit code.
