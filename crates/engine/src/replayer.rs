@@ -1,8 +1,11 @@
 //! Reading a journal while the test runs again.
 //!
 //! A recorded value is found by thread (its pedigree), kind and call site, not by its place in one long queue, so a test
-//! that asks in another order still gets the answers that belong to its questions. What was recorded only because some
-//! module was imported at that moment may stay unused, and what is asked only by an import is answered without consuming.
+//! that asks in another order still gets the answers that belong to its questions. Call sites are told apart by file and
+//! function; within a function the order of the questions counts and not their lines, so a journal outlives an edit above
+//! them, and a block can be recorded and replayed a few lines apart. A question too many or too few is found all the same.
+//! What was recorded only because some module was imported at that moment may stay unused, and what is asked only by an
+//! import is answered without consuming.
 
 use crate::host::Host;
 use crate::sites::{Sites, NATIVE};
@@ -84,10 +87,11 @@ pub struct Replayer {
     /// Recorded listings: place of each name.
     listings: Vec<HashMap<Box<[u8]>, usize>>,
     events: Vec<Recorded>,
+    /// By pedigree, kind and function; a function goes by the first of its sites.
     queues: HashMap<(u64, Kind, u32), Queue>,
     threads: HashMap<u64, u32>,
     descriptions: Vec<Description>,
-    ids: HashMap<u64, Vec<u32>>,
+    functions: HashMap<u64, u32>,
     sites: Sites,
     next_unknown: u32,
     has_diverged: bool,
@@ -100,8 +104,8 @@ struct Description {
 }
 
 impl Description {
-    fn is(&self, text: &PlaceText) -> bool {
-        self.line == text.line && self.file == text.file.as_str() && self.function == text.function.as_str()
+    fn is_function_of(&self, text: &PlaceText) -> bool {
+        self.file == text.file.as_str() && self.function == text.function.as_str()
     }
 }
 
@@ -116,7 +120,7 @@ impl Replayer {
             queues: HashMap::new(),
             threads: HashMap::from([(Pedigree::ROOT.0, 0)]),
             descriptions: vec![Description { file: String::new(), function: String::new(), line: 0 }],
-            ids: HashMap::new(),
+            functions: HashMap::new(),
             sites: Sites::default(),
             next_unknown: u32::MAX,
             has_diverged: false,
@@ -169,33 +173,29 @@ impl Replayer {
             self.descriptions.push(Description { file: String::new(), function: String::new(), line: 0 });
         }
         self.descriptions[index] = Description { file: file.to_owned(), function: function.to_owned(), line };
-        self.ids.entry(site_hash(file, function, line)).or_default().push(id);
+        self.functions.entry(function_hash(file, function)).or_insert(id);
     }
 
     fn push(&mut self, event: &Event<'_>, thread: u32, site: u32, is_import: bool, value: Value, pedigrees: &[u64]) {
         let Some(kind) = Kind::of(event) else { return };
         let pedigree = pedigrees.get(thread as usize).copied().unwrap_or(u64::MAX);
-        // Two code objects can share file, function and line (two lambdas): they share one queue.
-        let site = self.canonical(site);
         let index = self.events.len() as u32;
         self.events.push(Recorded { value, kind, thread, site, is_import, is_used: false });
-        self.queues.entry((pedigree, kind, site)).or_default().events.push(index);
+        self.queues.entry((pedigree, kind, self.function(site))).or_default().events.push(index);
     }
 
-    fn canonical(&self, site: u32) -> u32 {
+    fn function(&self, site: u32) -> u32 {
         let Some(described) = self.descriptions.get(site as usize) else { return site };
-        let hash = site_hash(&described.file, &described.function, described.line);
-        self.ids.get(&hash).and_then(|ids| ids.first()).copied().unwrap_or(site)
+        self.functions.get(&function_hash(&described.file, &described.function)).copied().unwrap_or(site)
     }
 
-    /// The site of the calling thread in the journal's numbers (or a number that the journal does not have), and whether
-    /// the thread is importing.
+    /// The function that the calling thread is in, by the number of its first site in the journal (or a number that the
+    /// journal does not have), and whether the thread is importing.
     pub fn site(&mut self, host: &dyn Host) -> (u32, bool) {
-        let Replayer { sites, ids, descriptions, next_unknown, .. } = self;
+        let Replayer { sites, functions, descriptions, next_unknown, .. } = self;
         sites.current(host, |text| {
-            let hash = site_hash(text.file.as_str(), text.function.as_str(), text.line);
-            let known = ids.get(&hash).and_then(|ids| ids.first()).copied();
-            match known.filter(|&id| descriptions[id as usize].is(text)) {
+            let known = functions.get(&function_hash(text.file.as_str(), text.function.as_str())).copied();
+            match known.filter(|&id| descriptions[id as usize].is_function_of(text)) {
                 Some(id) => id,
                 None => {
                     *next_unknown -= 1;
@@ -292,9 +292,9 @@ impl Kind {
 const THREADS_MAX: usize = 1 << 20;
 const SITES_MAX: usize = 1 << 20;
 
-/// FNV-1a over the three parts.
-fn site_hash(file: &str, function: &str, line: u32) -> u64 {
-    let bytes = file.bytes().chain([0]).chain(function.bytes()).chain([0]).chain(line.to_le_bytes());
+/// FNV-1a over the two parts.
+fn function_hash(file: &str, function: &str) -> u64 {
+    let bytes = file.bytes().chain([0]).chain(function.bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
@@ -331,6 +331,21 @@ mod tests {
         assert_eq!(replay.next(Pedigree::ROOT, WALL, 1, false), Ok(Value::Clock(40)));
         assert_eq!(replay.next(Pedigree::ROOT, WALL, 1, false), Err(Miss::Exhausted));
         assert_eq!(replay.leftovers(&mut String::new()), 0);
+    }
+
+    #[test]
+    fn lines_do_not_count_within_a_function() {
+        let first = Event::Site { id: 1, file: "test_a.py", function: "test_x", line: 7, importing: false };
+        let second = Event::Site { id: 2, file: "test_a.py", function: "test_x", line: 9, importing: false };
+        let other = Event::Site { id: 3, file: "test_a.py", function: "test_y", line: 9, importing: false };
+        let events = [first, reading(0, 1, 10), second, other, reading(0, 2, 20), reading(0, 3, 30), reading(0, 2, 40)];
+        let mut replay = journal(&events);
+        let (x, y) = (replay.function(2), replay.function(3));
+        assert_eq!((x, y), (1, 3));
+        let answers: Vec<_> = [x, y, x, x, x].map(|function| replay.next(Pedigree::ROOT, WALL, function, false)).into();
+        let found = [10, 30, 20, 40].map(|value| Ok(Value::Clock(value)));
+        assert_eq!(answers[..4], found);
+        assert_eq!(answers[4], Err(Miss::Exhausted));
     }
 
     #[test]
