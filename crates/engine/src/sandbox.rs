@@ -329,7 +329,7 @@ impl Sandbox {
     /// Adds a finding and, where it is an error, interrupts the calling thread with it.
     pub(crate) fn report(&self, mut found: Finding, thread: &mut Thread, host: &dyn Host, interrupts: bool) {
         write_site(host, &mut found.site);
-        if interrupts && host.is_running() {
+        if interrupts {
             thread.interrupt = found.message.clone();
             host.interrupt(found.kind);
         }
@@ -375,9 +375,6 @@ fn policy_of(flags: u32, allow: &str) -> Result<Policy, EnterError> {
 
 /// `file:line in function` of the calling thread, or nothing.
 pub(crate) fn write_site(host: &dyn Host, out: &mut Text) {
-    if !host.is_running() {
-        return;
-    }
     let mut text: PlaceText = crate::sites::blank_place();
     if let Some(place) = host.place() {
         if host.describe(place, &mut text) {

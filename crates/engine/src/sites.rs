@@ -29,9 +29,7 @@ impl Sites {
     /// and is called once per place.
     #[inline]
     pub fn current(&mut self, host: &dyn Host, number: impl FnOnce(&PlaceText) -> u32) -> (u32, bool) {
-        if !host.is_running() {
-            return (NATIVE, false);
-        }
+        // Not only while the host runs: CPython gives its lock away around most system calls, and still knows the place.
         let Some(place) = host.place() else { return (NATIVE, false) };
         let site = match self.last {
             Some((last, site)) if last == place => site,

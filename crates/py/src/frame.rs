@@ -12,8 +12,6 @@ use hermetic_abi::Place;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::symbol::function;
-
 /// Frames compared with the public API before a layout is believed.
 const FRAMES_CHECKED_MAX: usize = 16;
 /// Frames that [`is_below`] looks at before it gives up.
@@ -73,14 +71,10 @@ struct Reader {
     header: usize,
 }
 
-type UncheckedGet = extern "C" fn() -> *mut ffi::PyThreadState;
-
 static READER: OnceLock<Option<Reader>> = OnceLock::new();
-static THREAD_STATE: OnceLock<Option<UncheckedGet>> = OnceLock::new();
 
 /// Chooses the way of reading. Call once, from a thread that runs Python code.
 pub fn prepare(py: Python<'_>) {
-    thread_state_function();
     READER.get_or_init(|| find_reader(py));
 }
 
@@ -89,25 +83,28 @@ pub fn is_direct() -> bool {
     matches!(READER.get(), Some(Some(_)))
 }
 
-/// The thread state of the calling thread, null where it has none.
-pub fn thread_state() -> *mut ffi::PyThreadState {
-    thread_state_function().map_or(core::ptr::null_mut(), |get| get())
+/// The thread state of the calling thread, with or without the interpreter lock; null where it has none.
+fn thread_state() -> *mut ffi::PyThreadState {
+    // SAFETY: reads a thread-local slot; callable from any thread at any time.
+    unsafe { ffi::PyGILState_GetThisThreadState() }
 }
 
-/// The place that the calling thread executes. The caller holds the interpreter lock.
-pub fn place() -> Option<Place> {
+/// The place that the calling thread executes. Only a thread's own calls change its frames, so the interpreter lock is not
+/// needed; where frames are not read directly, `holds_lock` decides whether there is an answer.
+pub fn place(holds_lock: bool) -> Option<Place> {
     match READER.get() {
         Some(Some(reader)) => {
             let frame = reader.first(thread_state());
             (!frame.is_null()).then(|| reader.place(frame))
         }
-        _ => public_place(),
+        _ if holds_lock => public_place(),
+        _ => None,
     }
 }
 
-/// Whether a frame of one of these code objects is on the calling thread's stack. The caller holds the interpreter lock.
-pub fn is_below(codes: &[usize]) -> bool {
-    let Some(Some(reader)) = READER.get() else { return is_below_public(codes) };
+/// Whether a frame of one of these code objects is on the calling thread's stack. As for [`place`].
+pub fn is_below(codes: &[usize], holds_lock: bool) -> bool {
+    let Some(Some(reader)) = READER.get() else { return holds_lock && is_below_public(codes) };
     let mut frame = reader.first(thread_state());
     for _ in 0..FRAMES_WALKED_MAX {
         if frame.is_null() {
@@ -128,13 +125,6 @@ pub fn bytecode_offset(place: Place) -> c_int {
         Some(Some(reader)) => place.offset.wrapping_sub(reader.header) as c_int,
         _ => place.offset as c_int,
     }
-}
-
-fn thread_state_function() -> Option<UncheckedGet> {
-    *THREAD_STATE.get_or_init(|| {
-        function!(c"PyThreadState_GetUnchecked", UncheckedGet)
-            .or(function!(c"_PyThreadState_UncheckedGet", UncheckedGet))
-    })
 }
 
 /// Reads a pointer-sized field.
@@ -242,14 +232,14 @@ fn public_frame(frame: &Bound<'_, PyAny>) -> Option<(usize, usize)> {
 }
 
 fn public_place() -> Option<Place> {
-    // SAFETY: the caller holds the interpreter lock by this module's contract.
+    // SAFETY: called only by a thread that holds the interpreter lock.
     let py = unsafe { Python::assume_attached() };
     let (code, offset) = public_frame(&current_frame(py)?)?;
     Some(Place { code, offset })
 }
 
 fn is_below_public(codes: &[usize]) -> bool {
-    // SAFETY: the caller holds the interpreter lock by this module's contract.
+    // SAFETY: called only by a thread that holds the interpreter lock.
     let py = unsafe { Python::assume_attached() };
     let mut frame = current_frame(py);
     for _ in 0..FRAMES_WALKED_MAX {

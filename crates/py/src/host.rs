@@ -1,6 +1,8 @@
 //! What CPython lends to the engine: who is calling, and how to raise an error in the calling thread.
 //!
-//! Everything here runs inside libc hooks. Only `describe`, called once per place, may allocate.
+//! Everything here runs inside libc hooks. Only `describe`, called once per place, may allocate. `place`, `describe`,
+//! `is_importing` and `interrupt` also work for a thread that has given the interpreter lock away, as CPython does around
+//! system calls; none of them waits for it, because a thread that holds it may be waiting for the engine.
 
 #![allow(unsafe_code)]
 
@@ -13,17 +15,20 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::code;
 use crate::errors;
 use crate::frame;
 use crate::symbol::function;
 
 type GilCheck = extern "C" fn() -> c_int;
+type UncheckedState = extern "C" fn() -> *mut ffi::PyThreadState;
 type AddressToLine = extern "C" fn(*mut ffi::PyObject, c_int) -> c_int;
 type ThreadIdent = extern "C" fn() -> c_ulong;
 
 /// Functions outside the stable ABI, looked up when the adapter is prepared, because hooks must not look symbols up.
 struct Lent {
     gil_check: Option<GilCheck>,
+    unchecked_state: Option<UncheckedState>,
     address_to_line: Option<AddressToLine>,
     thread_ident: Option<ThreadIdent>,
     /// Code objects of the import machinery (`_find_and_load` and what it calls first).
@@ -39,11 +44,14 @@ static ROOT: RwLock<String> = RwLock::new(String::new());
 /// Looks up what hooks will need. Call before the engine attaches.
 pub fn prepare(py: Python<'_>) -> PyResult<()> {
     frame::prepare(py);
+    code::prepare(py);
     if LENT.get().is_some() {
         return Ok(());
     }
     let lent = Lent {
         gil_check: function!(c"PyGILState_Check", GilCheck),
+        unchecked_state: function!(c"PyThreadState_GetUnchecked", UncheckedState)
+            .or(function!(c"_PyThreadState_UncheckedGet", UncheckedState)),
         address_to_line: function!(c"PyCode_Addr2Line", AddressToLine),
         thread_ident: function!(c"PyThread_get_thread_ident", ThreadIdent),
         import_codes: import_codes(py)?,
@@ -88,52 +96,106 @@ unsafe impl Sync for Adapter {}
 unsafe impl Send for Adapter {}
 
 unsafe extern "C" fn is_running() -> c_int {
-    // With subinterpreters PyGILState_Check answers 1 everywhere, so the thread state is asked as well.
-    let has_state = !frame::thread_state().is_null();
-    let holds = LENT.get().and_then(|lent| lent.gil_check).is_some_and(|check| check() != 0);
-    c_int::from(has_state && holds)
+    c_int::from(holds_lock())
+}
+
+/// Whether the calling thread holds the interpreter lock.
+fn holds_lock() -> bool {
+    let Some(lent) = LENT.get() else { return false };
+    // With subinterpreters PyGILState_Check answers 1 everywhere, so the current thread state is asked as well.
+    lent.gil_check.is_some_and(|check| check() != 0) && lent.unchecked_state.is_none_or(|state| !state().is_null())
 }
 
 unsafe extern "C" fn place(out: *mut Place) -> c_int {
-    let Some(found) = frame::place() else { return 0 };
+    let Some(found) = frame::place(holds_lock()) else { return 0 };
     // SAFETY: the engine passes a writable place.
     unsafe { out.write(found) };
     1
 }
 
 unsafe extern "C" fn is_importing() -> c_int {
-    c_int::from(LENT.get().is_some_and(|lent| frame::is_below(&lent.import_codes)))
+    c_int::from(LENT.get().is_some_and(|lent| frame::is_below(&lent.import_codes, holds_lock())))
 }
 
 unsafe extern "C" fn describe(place: Place, out: *mut PlaceText) -> c_int {
-    // SAFETY: called only while this thread holds the interpreter lock (contract of `Host`).
-    let py = unsafe { Python::assume_attached() };
-    // SAFETY: `code` came from a frame that is executing now, so it is a live object; the new reference is never dropped,
-    // which keeps the address unique for the life of the process.
-    let code = unsafe { Bound::from_borrowed_ptr(py, place.code as *mut ffi::PyObject) };
-    core::mem::forget(code.clone());
     // SAFETY: the engine passes a writable structure.
     let out = unsafe { &mut *out };
-    // An exception that is being handled by the caller must not be disturbed by our look at the code object.
-    let pending = PyErr::take(py);
+    let Some((file, name)) = code::file_and_name(place.code).or_else(|| public_names(place)) else { return 0 };
+    keep(place);
     out.file = Text::new();
     out.function = Text::new();
-    let file = attribute(&code, "co_filename");
     let _ = out.file.write_str(&spell(&file));
-    let name = attribute(&code, "co_qualname");
-    let name = if name.is_empty() { attribute(&code, "co_name") } else { name };
     let _ = out.function.write_str(&name);
-    out.line = line(&code, frame::bytecode_offset(place));
+    out.line = line(place);
     // SAFETY: as for this function.
     out.importing = unsafe { is_importing() } as u32;
-    if let Some(error) = pending {
-        error.restore(py);
-    }
     1
 }
 
+/// File and name through attributes, which needs the lock.
+fn public_names(place: Place) -> Option<(String, String)> {
+    if !holds_lock() {
+        return None;
+    }
+    // SAFETY: checked above.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: the calling thread executes this code object, so it is alive.
+    let code = unsafe { Bound::from_borrowed_ptr(py, place.code as *mut ffi::PyObject) };
+    // An exception that the caller is handling must not be disturbed by a look at the code object.
+    let pending = PyErr::take(py);
+    let name = attribute(&code, "co_qualname");
+    let name = if name.is_empty() { attribute(&code, "co_name") } else { name };
+    let file = attribute(&code, "co_filename");
+    if let Some(error) = pending {
+        error.restore(py);
+    }
+    Some((file, name))
+}
+
+/// Keeps a code object alive for ever, so that its address means one place for the life of the process.
+fn keep(place: Place) {
+    let code = place.code as *mut ffi::PyObject;
+    if holds_lock() {
+        // SAFETY: the lock is held and the object is alive, since this thread executes it.
+        unsafe { ffi::Py_INCREF(code) };
+        return;
+    }
+    // Counting needs the lock: the interpreter does it at its next opportunity, long before a function is dropped that
+    // has just been called. If its list is full, the object is kept when it is described the next time.
+    // SAFETY: callable without the lock; `code` is passed on as it is.
+    unsafe { ffi::Py_AddPendingCall(Some(keep_later), code.cast()) };
+}
+
+extern "C" fn keep_later(code: *mut c_void) -> c_int {
+    // SAFETY: pending calls run with the lock; the object lives (see `keep`).
+    unsafe { ffi::Py_INCREF(code.cast()) };
+    0
+}
+
+/// The low bits of a thread's ident carry the kind of finding through a pending call; idents are addresses, so they are free.
+const KIND_MASK: usize = 0xf;
+
 unsafe extern "C" fn interrupt(kind: u32) {
-    // SAFETY: called only while this thread holds the interpreter lock (contract of `Host`).
+    let Some(ident) = LENT.get().and_then(|lent| lent.thread_ident) else { return };
+    let target = ident() as usize;
+    if holds_lock() {
+        raise_in(target, kind);
+    } else if target & KIND_MASK == 0 && kind as usize <= KIND_MASK {
+        let packed = target | kind as usize;
+        // SAFETY: callable without the lock; the argument is a number.
+        unsafe { ffi::Py_AddPendingCall(Some(interrupt_later), packed as *mut c_void) };
+    }
+}
+
+extern "C" fn interrupt_later(packed: *mut c_void) -> c_int {
+    let packed = packed as usize;
+    raise_in(packed & !KIND_MASK, (packed & KIND_MASK) as u32);
+    0
+}
+
+/// Makes a thread raise the error for a finding. The caller holds the interpreter lock.
+fn raise_in(ident: usize, kind: u32) {
+    // SAFETY: by this function's contract.
     let py = unsafe { Python::assume_attached() };
     let name = match kind {
         finding::SPIN => "SpinError",
@@ -141,10 +203,9 @@ unsafe extern "C" fn interrupt(kind: u32) {
         finding::REPLAY_MISMATCH | finding::REPLAY_LEFTOVER => "ReplayMismatch",
         _ => "SandboxError",
     };
-    let Some(ident) = LENT.get().and_then(|lent| lent.thread_ident) else { return };
     let Ok(class) = errors::class(py, name) else { return };
     // SAFETY: the lock is held; the call takes its own reference to the class.
-    unsafe { ffi::PyThreadState_SetAsyncExc(ident() as _, class.as_ptr()) };
+    unsafe { ffi::PyThreadState_SetAsyncExc(ident as _, class.as_ptr()) };
 }
 
 fn attribute(code: &Bound<'_, PyAny>, name: &str) -> String {
@@ -152,9 +213,10 @@ fn attribute(code: &Bound<'_, PyAny>, name: &str) -> String {
     value.map(|text| text.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn line(code: &Bound<'_, PyAny>, offset: c_int) -> u32 {
+/// Only reads the line table of a code object, which never changes, so the lock is not needed.
+fn line(place: Place) -> u32 {
     let Some(to_line) = LENT.get().and_then(|lent| lent.address_to_line) else { return 0 };
-    u32::try_from(to_line(code.as_ptr(), offset)).unwrap_or(0)
+    u32::try_from(to_line(place.code as *mut ffi::PyObject, frame::bytecode_offset(place))).unwrap_or(0)
 }
 
 /// Spells a file name so that it is equal on another machine where that is possible.
@@ -195,7 +257,7 @@ fn library_folder(py: Python<'_>) -> PyResult<String> {
 #[pyfunction]
 pub fn current_place(py: Python<'_>) -> PyResult<Option<(String, String, u32)>> {
     prepare(py)?;
-    let Some(found) = frame::place() else { return Ok(None) };
+    let Some(found) = frame::place(true) else { return Ok(None) };
     let mut text = PlaceText { file: Text::new(), function: Text::new(), line: 0, importing: 0 };
     // SAFETY: this thread holds the lock and `text` is writable.
     unsafe { describe(found, &raw mut text) };

@@ -3,7 +3,7 @@
 //! | file | what it is for |
 //! |---|---|
 //! | `engine` | opens `libhermetic.so`, compares versions, attaches |
-//! | `host`, `frame` | the host adapter: who is calling, how to interrupt a thread |
+//! | `host`, `frame`, `code` | the host adapter: who is calling, how to interrupt a thread |
 //! | `audit` | the language ring of the network |
 //! | `session` | entry, exit, suspend, resume; uses `generator`, `numpy`, `environment`, `attributes` |
 //! | `journal_file` | journals on disk |
@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 
 mod attributes;
 mod audit;
+mod code;
 mod console;
 mod engine;
 mod environment;
