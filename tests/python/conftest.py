@@ -34,7 +34,7 @@ class Ran:
 
     def errors(self) -> list[str]:
         """The lines in which pytest says what went wrong, without the addresses of functions that it names."""
-        return [ADDRESS.sub(" at 0x…", line[1:].strip()) for line in self.lines("E ")]
+        return [ADDRESS.sub(" at 0x…", line[1:].strip()) for line in self.lines("E  ") if not line.endswith("%]")]
 
     def outcomes(self) -> dict[str, int]:
         """The closing line's counts: {"passed": 2, "failed": 1}."""

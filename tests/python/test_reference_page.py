@@ -45,7 +45,9 @@ class TestOpening:
         project.write(
             tests__test_checkout="""
             import secrets, time
-            def test_flaky(): assert not secrets.token_hex(4), time.time()
+            def test_flaky():
+                token = secrets.token_hex(4)
+                assert not token, time.time()
             def test_solid(): pass
             """
         )
