@@ -7,6 +7,7 @@
 //! * [`sandbox`] has entering, leaving, the fields that threads share
 //! * [`time`] has clocks, waits, the spin detector
 //! * [`entropy`] has random bytes and the order of listings
+//! * [`scheduler`]: who runs, who waits, when time jumps
 //! * [`network`] (refusals)
 //! * [`recorder`] and [`replayer`] are the two users of a journal
 //! * [`finding`] is what the end of a test must know
@@ -21,6 +22,7 @@ pub mod network;
 pub mod recorder;
 pub mod replayer;
 pub mod sandbox;
+pub mod scheduler;
 mod sites;
 pub mod thread;
 pub mod time;

@@ -1,0 +1,458 @@
+//! Who runs, who waits, and when time may jump: a table of threads, and the decision over it.
+//!
+//! Plain values in, a [`Step`] out. The hook library keeps the table in memory that all processes of a sandbox share, holds
+//! a lock around every call, and carries the steps out: it parks threads and wakes them.
+//!
+//! A thread of the *host* (one that runs interpreted code) runs only while it holds its process's *baton*: it gets it when
+//! chosen, and gives it up when it waits. So host threads run one at a time until they block, and the order in which ready
+//! ones are chosen comes from the seed. *Native* threads need no baton; they only count as busy.
+//!
+//! Time jumps to the earliest deadline when nobody can run: no thread is running or ready, and every thread that waits for
+//! something which the table cannot see (a descriptor, a child) is asleep in the kernel.
+
+/// No deadline.
+pub const NEVER: i64 = i64::MAX;
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum State {
+    /// The place is free.
+    #[default]
+    Free = 0,
+    /// It runs, as far as is known.
+    Running = 1,
+    /// It could run, and is parked until it gets the baton.
+    Ready = 2,
+    /// It is parked, until it is signalled or its deadline comes.
+    Parked = 3,
+    /// It waits in the kernel for something that only the kernel sees; it may have a deadline as well.
+    Asleep = 4,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Outcome {
+    /// It has not ended.
+    #[default]
+    None = 0,
+    /// For its real reason.
+    Signalled = 1,
+    /// Its deadline has come.
+    TimedOut = 2,
+    /// The sandbox changed under it: it goes on in whatever world there is now.
+    Moved = 3,
+    /// Nobody will ever end it.
+    Deadlock = 4,
+}
+
+/// A thread in the table.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Entry {
+    pub state: State,
+    pub outcome: Outcome,
+    /// Which process it belongs to: an index into the batons.
+    pub process: u32,
+    pub is_host: bool,
+    /// It waits while it holds its interpreter's lock, so that threads which want the lock cannot run either.
+    pub holds_host: bool,
+    /// On the sandbox's elapsed time; [`NEVER`] for none.
+    pub deadline_ns: i64,
+    /// What it waits for, as an address; 0 for time alone.
+    pub channel: u64,
+    /// Who it is across runs.
+    pub pedigree: u64,
+}
+
+/// What is to be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Somebody runs: nothing to decide.
+    Busy,
+    /// Wake this thread: it was ready, and has the baton now.
+    Run { slot: usize },
+    /// Set the clock to this elapsed time, then wake this thread: its wait has timed out.
+    Jump { slot: usize, to_ns: i64 },
+    /// Something outside is pending: the clock reaches this deadline when real time does.
+    Follow { slot: usize, deadline_ns: i64 },
+    /// Nobody is timed and nothing outside is pending.
+    Deadlock,
+    /// There are no threads.
+    Empty,
+}
+
+/// The decision over a table.
+pub struct Scheduler<'a> {
+    pub entries: &'a mut [Entry],
+    /// For each process: slot plus one of the thread that holds its baton, or zero.
+    pub batons: &'a mut [u32],
+    /// Choices made so far: together with the seed it decides the next.
+    pub choices: &'a mut u64,
+    pub seed: u64,
+}
+
+impl Scheduler<'_> {
+    /// A thread takes part. A native thread runs; a host thread is ready, unless it `runs` already: the one that enters, or
+    /// one from an earlier sandbox that is met on its way.
+    pub fn add(&mut self, slot: usize, process: u32, is_host: bool, pedigree: u64, runs: bool) {
+        let state = if runs || !is_host { State::Running } else { State::Ready };
+        self.entries[slot] = Entry { state, process, is_host, pedigree, deadline_ns: NEVER, ..Entry::default() };
+        if is_host && runs {
+            self.try_give_baton(slot);
+        }
+    }
+
+    /// A thread ends.
+    pub fn remove(&mut self, slot: usize) {
+        self.give_up_baton(slot);
+        self.entries[slot] = Entry::default();
+    }
+
+    /// A thread begins to wait: parked for a channel or a deadline, or (`in_kernel`) for what only the kernel sees.
+    pub fn wait(&mut self, slot: usize, channel: u64, deadline_ns: i64, in_kernel: bool, holds_host: bool) {
+        self.give_up_baton(slot);
+        let entry = &mut self.entries[slot];
+        entry.state = if in_kernel { State::Asleep } else { State::Parked };
+        entry.outcome = Outcome::None;
+        entry.channel = channel;
+        entry.deadline_ns = deadline_ns;
+        entry.holds_host = holds_host;
+    }
+
+    /// A thread that came back from the kernel, or runs without the baton, wants to go on. True: it may at once; false: it
+    /// is ready, and parks until it is chosen.
+    pub fn come_back(&mut self, slot: usize, outcome: Outcome) -> bool {
+        if self.has_baton(slot) {
+            return true;
+        }
+        self.end_wait(slot, outcome);
+        if self.entries[slot].state == State::Running && self.entries[slot].is_host {
+            self.entries[slot].state = State::Ready;
+        }
+        self.entries[slot].state != State::Ready
+    }
+
+    /// Whether the thread holds its process's baton.
+    pub fn has_baton(&self, slot: usize) -> bool {
+        self.batons[self.entries[slot].process as usize] == slot as u32 + 1
+    }
+
+    /// The thread that holds a process's baton.
+    pub fn holder(&self, process: u32) -> Option<usize> {
+        (self.batons[process as usize] as usize).checked_sub(1)
+    }
+
+    /// Takes the baton from a thread that neither waits nor ends; it goes on without.
+    pub fn take_baton(&mut self, process: u32) {
+        self.batons[process as usize] = 0;
+    }
+
+    /// A thread without the baton was found to be asleep, or awake again, outside of all hooks.
+    pub fn observe(&mut self, slot: usize, is_asleep: bool) {
+        let entry = &mut self.entries[slot];
+        match (entry.state, is_asleep) {
+            (State::Running, true) => {
+                entry.state = State::Asleep;
+                entry.outcome = Outcome::None;
+                entry.deadline_ns = NEVER;
+                entry.channel = 0;
+                self.give_up_baton(slot);
+            }
+            (State::Asleep, false) => entry.state = State::Running,
+            _ => {}
+        }
+    }
+
+    /// Something was done to a channel: up to `count` of its waiters may go on. Calls `woken` for those that may at once
+    /// (native threads); the others are ready and wait for the baton. Returns how many waiters there were.
+    pub fn signal(&mut self, process: u32, channel: u64, count: usize, mut woken: impl FnMut(usize)) -> usize {
+        let mut done = 0;
+        while done < count && channel != 0 {
+            let waits = |entry: &Entry, _: &[u32]| {
+                entry.state == State::Parked && entry.channel == channel && entry.process == process
+            };
+            let Some(slot) = self.choose(waits) else { break };
+            self.end_wait(slot, Outcome::Signalled);
+            if self.entries[slot].state == State::Running {
+                woken(slot);
+            }
+            done += 1;
+        }
+        done
+    }
+
+    /// Ends every wait of a process, because the sandbox changed under it, and forgets its threads.
+    pub fn move_all(&mut self, process: u32, mut woken: impl FnMut(usize)) {
+        for slot in 0..self.entries.len() {
+            let entry = &mut self.entries[slot];
+            if entry.process != process || entry.state == State::Free {
+                continue;
+            }
+            let was_waiting = entry.state != State::Running;
+            *entry = Entry { outcome: Outcome::Moved, ..Entry::default() };
+            if was_waiting {
+                woken(slot);
+            }
+        }
+        self.batons[process as usize] = 0;
+    }
+
+    /// What to do now. `is_asleep` tells whether the kernel has that thread asleep; `is_external` whether something that is
+    /// no part of the table may still answer.
+    pub fn next(&mut self, is_external: bool, mut is_asleep: impl FnMut(usize) -> bool) -> Step {
+        // A thread that the kernel has woken will say so in a moment: choosing before that would be a race.
+        for slot in 0..self.entries.len() {
+            if self.entries[slot].state == State::Asleep && !is_asleep(slot) {
+                return Step::Busy;
+            }
+        }
+        let may_run =
+            |entry: &Entry, batons: &[u32]| entry.state == State::Ready && batons[entry.process as usize] == 0;
+        if let Some(slot) = self.choose(may_run) {
+            self.entries[slot].state = State::Running;
+            self.try_give_baton(slot);
+            return Step::Run { slot };
+        }
+        self.jump(is_external)
+    }
+
+    fn jump(&mut self, is_external: bool) -> Step {
+        let mut earliest = NEVER;
+        let mut is_empty = true;
+        for entry in self.entries.iter() {
+            match entry.state {
+                State::Free => continue,
+                State::Running | State::Ready => return Step::Busy,
+                State::Parked | State::Asleep => earliest = earliest.min(entry.deadline_ns),
+            }
+            is_empty = false;
+        }
+        if is_empty {
+            return Step::Empty;
+        }
+        let is_due = |entry: &Entry, _: &[u32]| {
+            matches!(entry.state, State::Parked | State::Asleep) && entry.deadline_ns == earliest
+        };
+        match (earliest, is_external) {
+            (NEVER, true) => Step::Busy,
+            (NEVER, false) => Step::Deadlock,
+            (_, true) => match self.entries.iter().position(|entry| is_due(entry, &[])) {
+                Some(slot) => Step::Follow { slot, deadline_ns: earliest },
+                None => Step::Busy,
+            },
+            (to_ns, false) => match self.choose(is_due) {
+                Some(slot) => {
+                    self.end_wait(slot, Outcome::TimedOut);
+                    self.entries[slot].state = State::Running;
+                    self.try_give_baton(slot);
+                    Step::Jump { slot, to_ns }
+                }
+                None => Step::Busy,
+            },
+        }
+    }
+
+    /// One of the threads for which `is_candidate` holds, each equally likely, by the seed. One candidate is no choice.
+    fn choose(&mut self, is_candidate: impl Fn(&Entry, &[u32]) -> bool) -> Option<usize> {
+        let (seed, choice) = (self.seed, *self.choices);
+        let mut best: Option<(u64, usize)> = None;
+        let mut count = 0u64;
+        for (slot, entry) in self.entries.iter().enumerate() {
+            if !is_candidate(entry, self.batons) {
+                continue;
+            }
+            count += 1;
+            let rank = mix(seed ^ mix(choice ^ mix(entry.pedigree)));
+            if best.is_none_or(|(least, _)| rank < least) {
+                best = Some((rank, slot));
+            }
+        }
+        *self.choices += u64::from(count > 1);
+        best.map(|(_, slot)| slot)
+    }
+
+    fn end_wait(&mut self, slot: usize, outcome: Outcome) {
+        let entry = &mut self.entries[slot];
+        if matches!(entry.state, State::Parked | State::Asleep) {
+            entry.state = if entry.is_host { State::Ready } else { State::Running };
+            entry.outcome = outcome;
+            entry.deadline_ns = NEVER;
+            entry.channel = 0;
+            entry.holds_host = false;
+        }
+    }
+
+    fn try_give_baton(&mut self, slot: usize) {
+        let entry = &self.entries[slot];
+        let baton = &mut self.batons[entry.process as usize];
+        if entry.is_host && *baton == 0 {
+            *baton = slot as u32 + 1;
+        }
+    }
+
+    fn give_up_baton(&mut self, slot: usize) {
+        if self.has_baton(slot) {
+            self.batons[self.entries[slot].process as usize] = 0;
+        }
+    }
+}
+
+/// The finaliser of SplitMix64.
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Table {
+        entries: [Entry; 8],
+        batons: [u32; 2],
+        choices: u64,
+        seed: u64,
+    }
+
+    impl Table {
+        fn new(seed: u64) -> Table {
+            Table { entries: [Entry::default(); 8], batons: [0; 2], choices: 0, seed }
+        }
+
+        fn with<R>(&mut self, act: impl FnOnce(&mut Scheduler<'_>) -> R) -> R {
+            let Table { entries, batons, choices, seed } = self;
+            act(&mut Scheduler { entries, batons, choices, seed: *seed })
+        }
+
+        fn next(&mut self) -> Step {
+            self.with(|table| table.next(false, |_| true))
+        }
+    }
+
+    #[test]
+    fn time_jumps_to_the_earliest_deadline_when_nobody_can_run() {
+        let mut table = Table::new(1);
+        table.with(|table| table.add(0, 0, true, 10, true));
+        table.with(|table| table.add(1, 0, true, 11, false));
+        assert_eq!(table.next(), Step::Busy, "the first one runs");
+        table.with(|table| table.wait(0, 0, 500, false, false));
+        assert_eq!(table.next(), Step::Run { slot: 1 });
+        table.with(|table| table.wait(1, 0, 300, false, false));
+        assert_eq!(table.next(), Step::Jump { slot: 1, to_ns: 300 });
+        table.with(|table| table.remove(1));
+        assert_eq!(table.next(), Step::Jump { slot: 0, to_ns: 500 });
+        assert_eq!(table.entries[0].outcome, Outcome::TimedOut);
+    }
+
+    #[test]
+    fn a_native_thread_that_runs_holds_time() {
+        let mut table = Table::new(1);
+        table.with(|table| table.add(0, 0, true, 10, true));
+        table.with(|table| table.add(1, 0, false, 11, false));
+        table.with(|table| table.wait(0, 0, 500, false, false));
+        assert_eq!(table.next(), Step::Busy);
+        table.with(|table| table.observe(1, true));
+        assert_eq!(table.with(|table| table.next(false, |_| false)), Step::Busy, "the kernel has woken it");
+        assert_eq!(table.next(), Step::Jump { slot: 0, to_ns: 500 });
+    }
+
+    #[test]
+    fn outside_answers_make_time_real_and_silence_is_a_deadlock() {
+        let mut table = Table::new(1);
+        table.with(|table| table.add(0, 0, true, 10, true));
+        table.with(|table| table.wait(0, 7, 900, false, false));
+        let external = table.with(|table| table.next(true, |_| true));
+        assert_eq!(external, Step::Follow { slot: 0, deadline_ns: 900 });
+        assert_eq!(table.with(|table| table.signal(0, 7, 1, |_| ())), 1);
+        assert_eq!(table.next(), Step::Run { slot: 0 });
+        table.with(|table| table.wait(0, 7, NEVER, false, false));
+        assert_eq!(table.next(), Step::Deadlock);
+    }
+
+    #[test]
+    fn seeds_choose_different_orders_and_each_seed_the_same() {
+        let order = |seed| {
+            let mut table = Table::new(seed);
+            table.with(|table| table.add(0, 0, true, 0, true));
+            for slot in 1..6 {
+                table.with(|table| table.add(slot, 0, true, 100 + slot as u64, false));
+            }
+            table.with(|table| table.wait(0, 1, NEVER, false, false));
+            let mut seen = Vec::new();
+            while let Step::Run { slot } = table.next() {
+                seen.push(slot);
+                table.with(|table| table.remove(slot));
+            }
+            seen
+        };
+        assert_eq!(order(3), order(3));
+        let all: std::collections::BTreeSet<_> = (0..40).map(order).collect();
+        assert!(all.len() > 20, "{} orders of 120", all.len());
+    }
+
+    /// A small random machine, many steps: whatever happens, the promises of the module's header hold.
+    #[test]
+    fn promises_hold_under_random_histories() {
+        for seed in 0..300u64 {
+            let mut table = Table::new(seed);
+            let mut state = seed;
+            let mut now_ns = 0;
+            let mut draw = |bound: u64| {
+                state = mix(state);
+                state % bound
+            };
+            table.with(|table| table.add(0, 0, true, 0, true));
+            for _ in 0..200 {
+                let slot = draw(8) as usize;
+                let entry = table.entries[slot];
+                match (entry.state, draw(5)) {
+                    (State::Free, 0) => table.with(|table| table.add(slot, 0, slot % 3 != 0, slot as u64, false)),
+                    (State::Running, 0) => table.with(|table| table.remove(slot)),
+                    (State::Running, 1 | 2) => {
+                        let deadline_ns = if draw(3) == 0 { NEVER } else { now_ns + draw(50) as i64 };
+                        let (channel, in_kernel) = (1 + draw(3), draw(4) == 0);
+                        table.with(|table| table.wait(slot, channel, deadline_ns, in_kernel, false));
+                    }
+                    (State::Running, 3) => {
+                        let channel = 1 + draw(3);
+                        table.with(|table| table.signal(0, channel, 1, |_| ()));
+                    }
+                    (State::Asleep, 4) => {
+                        table.with(|table| table.come_back(slot, Outcome::Signalled));
+                    }
+                    _ => {}
+                }
+                check(&mut table, &mut now_ns);
+            }
+        }
+    }
+
+    fn check(table: &mut Table, now_ns: &mut i64) {
+        let before = table.entries;
+        let someone_could_run =
+            before.iter().any(|entry| matches!(entry.state, State::Running | State::Ready));
+        match table.next() {
+            Step::Jump { slot, to_ns } => {
+                assert!(!someone_could_run, "jumped over a thread that could run");
+                assert!(to_ns >= *now_ns, "time went back");
+                let waiting = |entry: &&Entry| matches!(entry.state, State::Parked | State::Asleep);
+                let earliest = before.iter().filter(waiting).map(|entry| entry.deadline_ns).min();
+                assert_eq!((earliest, before[slot].deadline_ns), (Some(to_ns), to_ns));
+                *now_ns = to_ns;
+            }
+            Step::Run { slot } => assert_eq!(before[slot].state, State::Ready),
+            Step::Deadlock | Step::Empty => assert!(!someone_could_run),
+            Step::Busy => assert!(someone_could_run),
+            Step::Follow { .. } => unreachable!("nothing is external here"),
+        }
+        let running = |entry: &&Entry| entry.is_host && entry.state == State::Running;
+        assert!(table.entries.iter().filter(running).count() <= 1, "one host thread at a time");
+        if let Some(slot) = table.with(|table| table.holder(0)) {
+            assert_eq!(table.entries[slot].state, State::Running, "who holds the baton runs");
+        }
+    }
+}
