@@ -24,8 +24,9 @@ class Identities:
 
     def __init__(self, config: pytest.Config, base_seed: int) -> None:
         self._base_seed = base_seed
+        self._root = str(config.rootpath)
         self._is_rooted = config.inipath is not None
-        self._stable_paths: dict[str, str] = {}
+        self._tops: dict[str, str] = {}
 
     def seed(self, node: pytest.Item | pytest.Collector, *, suffix: str = "", base: int | None = None) -> int:
         """The seed of a test, or with `suffix` of something that belongs to a node; `base` replaces the session's."""
@@ -45,28 +46,33 @@ class Identities:
         if self._is_rooted or not node_id:
             return node_id
         path, separator, rest = node_id.partition("::")
-        stable = self._stable_paths.get(path)
-        if stable is None:
-            stable = self._stable_paths[path] = _stable_path(str(getattr(node, "path", path)), path)
+        file = str(getattr(node, "path", ""))
+        stable = os.path.relpath(file, self.root_of(node)).replace(os.sep, "/") if file else path
         return stable + separator + rest
 
+    def root_of(self, node: pytest.Item | pytest.Collector) -> str:
+        """The directory that paths of this node are counted from: the root directory, or without an ini file the top of
+        the project that the file is in."""
+        file = str(getattr(node, "path", ""))
+        if self._is_rooted or not file:
+            return self._root
+        directory = os.path.dirname(file)
+        top = self._tops.get(directory)
+        if top is None:
+            top = self._tops[directory] = _top(directory)
+        return top
 
-def _stable_path(file: str, fallback: str) -> str:
-    """`file` relative to the nearest directory above that looks like a project's top, else below its package, else its
-    name."""
-    if not os.path.isabs(file):
-        return fallback
-    package_top = directory = os.path.dirname(file)
-    while os.path.exists(os.path.join(package_top, "__init__.py")):
-        package_top = os.path.dirname(package_top)
-    while True:
-        if any(os.path.exists(os.path.join(directory, mark)) for mark in PROJECT_MARKS):
-            return _relative(file, directory)
+
+def _top(start: str) -> str:
+    """The nearest directory from `start` upwards that looks like a project's top; else the one that holds its package."""
+    directory = start
+    while not any(os.path.exists(os.path.join(directory, mark)) for mark in PROJECT_MARKS):
         parent = os.path.dirname(directory)
         if parent == directory:
-            return _relative(file, package_top)
+            break
         directory = parent
-
-
-def _relative(file: str, directory: str) -> str:
-    return os.path.relpath(file, directory).replace(os.sep, "/")
+    else:
+        return directory
+    while os.path.exists(os.path.join(start, "__init__.py")):
+        start = os.path.dirname(start)
+    return start

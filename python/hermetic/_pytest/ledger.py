@@ -25,8 +25,13 @@ class Record:
     refusals: list[dict[str, Any]] = field(default_factory=list)
 
 
+CRASHED = "???"
+"""The phase in which xdist's controller reports a test whose worker died."""
+
+
 class Ledger:
-    def __init__(self) -> None:
+    def __init__(self, sandbox_all: bool) -> None:
+        self._sandbox_all = sandbox_all
         self.records: dict[str, Record] = {}
         self.is_used = False
         """At least one test ran in a sandbox."""
@@ -35,15 +40,19 @@ class Ledger:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         note = getattr(report, ATTRIBUTE, None)
         if note is None:
-            return
+            if report.when != CRASHED or not self._sandbox_all:
+                return
+            note = {}
         self.is_used = True
-        record = self.records.get(report.nodeid)
-        if record is None:
-            record = self.records[report.nodeid] = Record(report.nodeid)
+        record = self.record(report.nodeid)
         record.is_failed |= report.outcome == "failed"
         if (journal := note.get("journal")) is not None:
             record.journals.append(journal)
         record.refusals.extend(note.get("refusals", ()))
+
+    def record(self, node_id: str) -> Record:
+        """The record of a test, made when first asked for."""
+        return self.records.setdefault(node_id, Record(node_id))
 
     def failed(self) -> list[Record]:
         return [record for record in self.records.values() if record.is_failed]

@@ -28,18 +28,27 @@ class Neighbours:
         self._seeders: list[Any] | None = None
         self._randomly: Any = None
 
+    def find(self) -> None:
+        """Looks up, once, who is to be seeded. Outside any sandbox: what is installed is not the test's question."""
+        if self._seeders is not None:
+            return
+        self._seeders = [point.load() for point in metadata.entry_points(group=SEEDER_GROUP)]
+        if isinstance(getattr(self._option, "randomly_seed", None), int):
+            # By the name of its entry point, or by that of the module, as with `-p`.
+            plugin = self._config.pluginmanager.get_plugin
+            self._randomly = plugin("randomly") or plugin("pytest_randomly")
+            # It calls the same seeders, and looks them up at its first use.
+            if getattr(self._randomly, "entrypoint_reseeds", ()) is None:
+                self._randomly.entrypoint_reseeds = list(self._seeders)
+
     def seed_all(self, seed: int) -> None:
         """Seeds what pytest-randomly would: everybody who registered, and with it the libraries that it knows."""
-        if self._seeders is None:
-            if isinstance(getattr(self._option, "randomly_seed", None), int):
-                self._randomly = self._config.pluginmanager.get_plugin("randomly")
-            self._seeders = [point.load() for point in metadata.entry_points(group=SEEDER_GROUP)]
         reseed = getattr(self._randomly, "_reseed", None)
         if reseed is not None:
-            # It adds the offset to a number of its own, and calls the seeders as well.
+            # It adds the offset to a number of its own.
             reseed(self._config, seed - self._option.randomly_seed)
             return
-        for seeder in self._seeders:
+        for seeder in self._seeders or ():
             seeder(seed % SEEDER_LIMIT)
 
     def silence_reseeding(self) -> bool | None:

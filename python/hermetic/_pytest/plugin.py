@@ -38,7 +38,7 @@ class Run:
         self.identities = Identities(config, self.settings.base_seed)
         self.clock = HarnessClock()
         self.neighbours = Neighbours(config)
-        self.ledger = Ledger()
+        self.ledger = Ledger(self.settings.sandbox_all)
         self.recorder: Recorder | None = None
         self.replay: Replay | None = None
         self.attempt: Attempt | None = None
@@ -73,7 +73,7 @@ class Run:
             chosen["seed"] = self.identities.seed(item)
         if self.replay is None and self.recorder is None:
             return Sandbox(automatic=True, test_id=item.nodeid, **chosen)
-        sandbox = Sandbox(automatic=True, test_id=item.nodeid, root=str(self.config.rootpath), **chosen)
+        sandbox = Sandbox(automatic=True, test_id=item.nodeid, root=self.identities.root_of(item), **chosen)
         if sandbox._seed is None:
             # Given as an option it would pin the test's entropy, which is to be real while recording. Like this it only
             # stands in the journal, where replay finds it for everything that is seeded beside the test.

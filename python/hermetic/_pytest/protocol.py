@@ -132,6 +132,7 @@ def begin(run: Run, item: pytest.Item) -> Attempt | None:
     if plan.error is not None:
         raise hermetic.SandboxError(plan.error)
     run.clock.bind()
+    run.neighbours.find()
     try:
         attempt = Attempt(item, plan, run.sandbox_for(item, plan))
     except hermetic.SandboxActiveError:

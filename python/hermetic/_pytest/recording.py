@@ -71,7 +71,11 @@ class Recorder:
             self._lock = None
         if self._run.settings.worker is None and os.path.isdir(self._directory):
             with _exclusive(self._directory):
-                recover(self._directory)
+                for journal in recover(self._directory):
+                    if journal["run"] == self._run.settings.run:
+                        record = self._run.ledger.record(journal["test"])
+                        record.journals.append(journal)
+                        record.is_failed = True
                 write_index(self._directory, self._run.ledger.journals())
 
     @pytest.hookimpl(trylast=True)
@@ -94,8 +98,9 @@ def claim(directory: str, node_id: str, run: str) -> tuple[int, str]:
     raise OSError(f"more than {ATTEMPTS_MAX} journals of {node_id!r} in {directory!r}; remove some")
 
 
-def recover(directory: str) -> None:
-    """Gives proper names to the scratch files of processes that are no more."""
+def recover(directory: str) -> list[dict[str, Any]]:
+    """Gives proper names to the scratch files of processes that are no more. Returns what became of them."""
+    found: list[dict[str, Any]] = []
     for name in sorted(os.listdir(directory)):
         if (match := SCRATCH.fullmatch(name)) is None:
             continue
@@ -109,9 +114,11 @@ def recover(directory: str) -> None:
             if test is None:
                 os.unlink(path)
                 continue
-            _, proper = claim(directory, test, match["run"])
+            number, proper = claim(directory, test, match["run"])
             journals.finish(path, proper)
             os.unlink(path)
+            found.append({"path": proper, "attempt": number, "test": test, "run": match["run"], "outcome": "crashed"})
+    return found
 
 
 def write_index(directory: str, told: list[dict[str, Any]]) -> None:

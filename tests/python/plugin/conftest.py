@@ -27,7 +27,7 @@ PLUGINS = {
     "randomly": "pytest_randomly",
     "pyfakefs": "pyfakefs.pytest_plugin",
 }
-COUNTS = re.compile(r"(\d+) (passed|failed|error|errors|skipped|deselected|rerun|xfailed|xpassed|warning|warnings)\b")
+COUNTS = re.compile(r"(\d+) (passed|failed|error|errors|skipped|deselected|rerun|xfailed|xpassed)\b")
 SECONDS_MAX = 120
 """A run that hangs is ended after this long; none is expected to come near it."""
 
@@ -41,10 +41,10 @@ class Outcome:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The closing line in numbers; "error" also for several."""
+        """The closing line in numbers, without warnings; "error" also for several."""
         lines = [line for line in self.text.splitlines() if COUNTS.search(line) and " in " in line]
         found = COUNTS.findall(lines[-1]) if lines else []
-        return {kind.removesuffix("s") if kind == "errors" else kind: int(number) for number, kind in found}
+        return {kind.replace("errors", "error"): int(number) for number, kind in found}
 
     def said(self, word: str) -> list[str]:
         """What tests printed behind `word`, in order."""

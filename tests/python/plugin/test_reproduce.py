@@ -51,7 +51,18 @@ def test_what_matters_is_kept_and_the_rest_is_dropped(suite):
         }
     )
     outcome = suite.run(
-        "-c", "other.ini", "--rootdir", ".", "--fast", "yes", "-x", "-vv", "--tb=short", "--hermetic-all", "-rA", "tests"
+        "-c",
+        "other.ini",
+        "--rootdir",
+        ".",
+        "--fast",
+        "yes",
+        "-x",
+        "-vv",
+        "--tb=short",
+        "--hermetic-all",
+        "-rA",
+        "tests",
     )
     (line,) = outcome.commands
     assert line.startswith("pytest tests/test_a.py::test_x --hermetic-all --hermetic-seed=4 ")
@@ -135,7 +146,21 @@ def test_workers_failures_are_told_by_the_controller(suite):
 def test_command_function_is_pure():
     from hermetic._pytest import reproduce
 
-    given = ["-p", "no:randomly", "-n4", "--dist", "load", "-k", "x and y", "tests", "-qq", "-sv", "--cov=pkg", "--reruns", "3"]
+    given = [
+        "-p",
+        "no:randomly",
+        "-n4",
+        "--dist",
+        "load",
+        "-k",
+        "x and y",
+        "tests",
+        "-qq",
+        "-sv",
+        "--cov=pkg",
+        "--reruns",
+        "3",
+    ]
     line = reproduce.command(
         "tests/test_a.py::test_x[a b]",
         root="/project",

@@ -60,7 +60,9 @@ def test_without_ini_file_equal_names_in_one_project_have_their_own_seeds(bare_s
 
 
 def test_workers_have_the_controllers_seed(suite):
-    suite.write({"test_a.py": DRAWS.replace("print(", "log(") + LOG, "test_b.py": DRAWS.replace("print(", "log(") + LOG})
+    suite.write(
+        {"test_a.py": DRAWS.replace("print(", "log(") + LOG, "test_b.py": DRAWS.replace("print(", "log(") + LOG}
+    )
     said = []
     for workers in ((), ("-n2",)):
         outcome = suite.run("--hermetic-all", "--hermetic-seed=9", *workers, plugins=("xdist",))
