@@ -85,7 +85,8 @@ $(TOOLS)/.ready: tools/requirements.txt tools/environments.py
 	@touch $@
 
 build/wheels/latest: $(TOOLS)/.ready $(RUST_SOURCES) $(PYTHON_SOURCES)
-	@mkdir -p build/wheels && rm -f build/wheels/*.whl
 	@echo "building the wheel"
-	@$(TOOLS)/maturin build --quiet --release --out build/wheels
+	@rm -rf build/wheels/next && mkdir -p build/wheels/next
+	@$(TOOLS)/maturin build --quiet --release --out build/wheels/next
+	@rm -f build/wheels/*.whl && mv build/wheels/next/*.whl build/wheels/
 	@ls build/wheels/*.whl > $@
