@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 class Attempt:
     __slots__ = (
-        "_has_told",
+        "_added",
         "_hypothesis",
         "_is_paused",
+        "_judged",
+        "_told",
         "handle",
         "is_covered",
         "is_failed",
@@ -45,7 +47,9 @@ class Attempt:
         """A wider fixture holds a sandbox of its own open on top of this one."""
         self.journal: dict[str, Any] | None = None
         self._is_paused = False
-        self._has_told = 0
+        self._added: list[dict[str, Any]] = []
+        self._told: set[tuple[str, str, str]] = set()
+        self._judged: set[tuple[str, str, str]] = set()
         self.sandbox = sandbox
         self.handle = sandbox.__enter__()
         self.seed = self.handle.seed if plan.options.get("rng") != "off" else None
@@ -94,11 +98,26 @@ class Attempt:
             if was_inside:
                 self.resume()
 
-    def findings(self) -> list[dict[str, Any]]:
-        return [findings.as_plain(finding) for finding in self.sandbox.findings]
+    def add(self, found: list[dict[str, Any]]) -> None:
+        """Takes over what the sandbox of a wider fixture noticed on behalf of this test."""
+        self._added.extend(found)
 
     def news(self) -> list[dict[str, Any]]:
-        """The findings since the last call."""
-        found = self.findings()
-        fresh, self._has_told = found[self._has_told :], len(found)
+        """The findings that no report has told yet."""
+        return self._unseen(self._told)
+
+    def verdicts(self) -> list[dict[str, Any]]:
+        """The findings since the last call that decide against the test."""
+        return [finding for finding in self._unseen(self._judged) if finding["fatal"]]
+
+    def _unseen(self, seen: set[tuple[str, str, str]]) -> list[dict[str, Any]]:
+        found = self.sandbox.findings
+        if not found and not self._added:
+            return []
+        fresh = []
+        for finding in (*map(findings.as_plain, found), *self._added):
+            key = finding["kind"], finding["message"], finding["site"]
+            if key not in seen:
+                seen.add(key)
+                fresh.append(finding)
         return fresh

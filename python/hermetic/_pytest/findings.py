@@ -34,21 +34,19 @@ def section(findings: Iterable[dict[str, Any]]) -> str:
 
 def line(finding: dict[str, Any]) -> str:
     """One finding in one line: what, where from, how often."""
-    site = f" at {finding['site']}" if finding["site"] else ""
+    site = f" at {finding['site']}" if finding["site"] and finding["site"] not in finding["message"] else ""
     count = f" ({finding['count']} times)" if finding["count"] > 1 else ""
     return f"{finding['message']}{site}{count}"
 
 
 def fail_for(findings: Sequence[dict[str, Any]]) -> None:
-    """Fails the running test for findings that its code swallowed."""
+    """Fails the running test for findings that no error has told: its code swallowed it, or there was none to raise."""
     __tracebackhide__ = True
     if findings:
-        reason = (
-            "the code under test swallowed an error that decides the test"
-            if len(findings) == 1
-            else (f"the code under test swallowed {len(findings)} errors that decide the test")
+        lines = [f"hermetic: {line(finding)}" for finding in findings]
+        pytest.fail(
+            "\n".join([*lines, "The test came to its end all the same; this decides against it."]), pytrace=False
         )
-        pytest.fail("\n".join([f"hermetic: {reason}:", *(f"  {line(finding)}" for finding in findings)]), pytrace=False)
 
 
 def _where(finding: Any) -> str:

@@ -64,7 +64,7 @@ class Identities:
 
 
 def _top(start: str) -> str:
-    """The nearest directory from `start` upwards that looks like a project's top; else the one that holds its package."""
+    """The nearest directory from `start` upwards that looks like a project's top; else the one holding its package."""
     directory = start
     while not any(os.path.exists(os.path.join(directory, mark)) for mark in PROJECT_MARKS):
         parent = os.path.dirname(directory)

@@ -33,14 +33,24 @@ class Protocol:
         if run.is_wanted(item):
             surroundings.announce(item.nodeid, "setup")
             run.attempt = begin(run, item)
-        return (yield from self._phase(item, "setup"))
+        try:
+            return (yield from self._phase(item, "setup"))
+        except BaseException:
+            if run.attempt is not None:
+                # What happened in a set-up that failed has had its say.
+                run.attempt.verdicts()
+            raise
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Wrapper:
+        run = self._run
         try:
             result = yield from self._phase(item, "call")
-        except pytest.skip.Exception:
-            self._judge(item)
+        except BaseException as error:
+            if isinstance(error, pytest.skip.Exception):
+                self._judge(item)
+            elif run.attempt is not None:
+                run.attempt.verdicts()
             raise
         self._judge(item)
         return result
@@ -91,33 +101,33 @@ class Protocol:
                 run.neighbours.resume_reseeding(was)
 
     def _judge(self, item: pytest.Item) -> None:
-        """Fails a test that passed although something decisive happened to it."""
+        """Fails a test that came to its end although something decisive happened to it."""
         __tracebackhide__ = True
         attempt = self._run.attempt_of(item)
-        if attempt is not None and attempt.sandbox.findings:
-            findings.fail_for([finding for finding in attempt.findings() if finding["fatal"]])
+        if attempt is not None:
+            findings.fail_for(attempt.verdicts())
 
     def _end(self, item: pytest.Item, *, is_failed: bool = False) -> None:
         __tracebackhide__ = True
         attempt = self._run.attempt_of(item)
         if attempt is None:
             return
-        known = len(attempt.sandbox.findings)
         attempt.leave()
         surroundings.withdraw()
-        late = [finding for finding in attempt.findings()[known:] if finding["fatal"]]
+        late = attempt.verdicts()
         attempt.is_failed |= is_failed or bool(late)
         if self._run.recorder is not None:
             self._run.recorder.settle(attempt)
-        findings.fail_for(late)
+        if not is_failed:
+            findings.fail_for(late)
 
     def _annotate(self, report: pytest.TestReport, attempt: Attempt) -> None:
         """Tells the report what the sandbox noticed; reports travel from xdist workers to the ledger."""
         note: dict[str, Any] = {}
-        if attempt.sandbox.findings:
-            news = attempt.news()
-            if news:
-                report.sections.append((findings.SECTION, findings.section(news)))
+        if news := attempt.news():
+            told = str(report.longrepr) if report.failed else ""
+            if untold := [finding for finding in news if finding["message"] not in told]:
+                report.sections.append((findings.SECTION, findings.section(untold)))
             note["refusals"] = [finding for finding in news if finding["kind"] == findings.REFUSAL]
         if report.when == "teardown" and attempt.journal is not None:
             note["journal"] = attempt.journal

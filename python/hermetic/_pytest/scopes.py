@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import hermetic
-from hermetic._pytest import surroundings
+from hermetic._pytest import findings, surroundings
 
 if TYPE_CHECKING:
     import datetime
@@ -140,6 +140,12 @@ class Bracket:
         changes = surroundings.difference(before, os.environ)
         sandbox.__exit__(None, None, None)
         surroundings.apply(changes)
+        if noticed := [findings.as_plain(finding) for finding in sandbox.findings]:
+            attempt = self._run.attempt
+            if attempt is not None and not attempt.is_over:
+                attempt.add(noticed)
+            else:
+                findings.fail_for([finding for finding in noticed if finding["fatal"]])
 
     def _go_on(self) -> None:
         if self._clocks is not None:
