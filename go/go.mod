@@ -1,0 +1,3 @@
+module github.com/smm-h/stricttest/go
+
+go 1.19
