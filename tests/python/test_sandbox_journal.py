@@ -296,7 +296,9 @@ def test_automatic_recordings_share_a_scratch_file(tmp_path):
 def test_console_script_shows_it(tmp_path):
     record(tmp_path / "x.journal", once)
     done = subprocess.run(
-        [sys.executable, "-m", "hermetic", "journal", "show", str(tmp_path / "x.journal")], capture_output=True, text=True
+        [sys.executable, "-m", "hermetic", "journal", "show", str(tmp_path / "x.journal")],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done
     assert "test_sandbox_journal.py" in done.stdout
