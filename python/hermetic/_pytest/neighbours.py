@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from hermetic._pytest.attempt import Attempt
 
 WIDER_LOOP = re.compile(r"_(session|package|module|class)_scoped_runner")
 """Fixtures of pytest-asyncio that keep an event loop over several tests."""
@@ -51,9 +53,9 @@ class Neighbours:
         for seeder in self._seeders or ():
             seeder(seed % SEEDER_LIMIT)
 
-    def silence_reseeding(self) -> bool | None:
+    def silence_reseeding(self, attempt: Attempt) -> bool | None:
         """Keeps pytest-randomly from seeding over the sandbox in this phase. Returns what `resume_reseeding` needs."""
-        if self._randomly is None:
+        if self._randomly is None or attempt.seed is None:
             return None
         was: bool = self._option.randomly_reset_seed
         self._option.randomly_reset_seed = False
@@ -73,13 +75,11 @@ class HypothesisRandom:
     """Hypothesis draws the seed of each test from a generator of its own: a fresh one for the test, the old one
     afterwards."""
 
-    def __init__(self, seed: int) -> None:
-        core = sys.modules.get("hypothesis.core")
+    def __init__(self, core: Any, seed: int) -> None:
         # Kept per thread in newer releases, and as a global of the module before.
         self._holder: Any = getattr(core, "threadlocal", core)
         self._before = getattr(self._holder, "_hypothesis_global_random", None)
-        if core is not None:
-            self._set(random.Random(seed))
+        self._set(random.Random(seed))
 
     def restore(self) -> None:
         self._set(self._before)
