@@ -94,13 +94,10 @@ class Attempt:
 
     def uncover(self) -> None:
         self.is_covered = False
-        if not self.is_over:
+        if self.is_over:
+            self.sandbox.__exit__(None, None, None)
+        else:
             self.resume()
-            return
-        # By now another test is being torn down, and pytest counts on its announcement.
-        current = os.environ.get(surroundings.CURRENT_TEST)
-        self.sandbox.__exit__(None, None, None)
-        surroundings.apply({surroundings.CURRENT_TEST: current})
 
     @contextmanager
     def outlived(self) -> Iterator[None]:

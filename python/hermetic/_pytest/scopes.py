@@ -128,9 +128,14 @@ class Bracket:
                 self._covered.is_covered = True
             return
         opened, self._open = self._open, None
+        if self._covered is None:
+            opened.close()
+            return
+        # By now another test is being torn down, and pytest counts on its announcement.
+        current = os.environ.get(surroundings.CURRENT_TEST)
         opened.close()
-        if self._covered is not None:
-            self._covered.uncover()
+        self._covered.uncover()
+        surroundings.apply({surroundings.CURRENT_TEST: current})
 
     def _leave(self, sandbox: hermetic.Sandbox, before: dict[str, str]) -> None:
         """Leaves, keeping what the fixture changed in the environment."""
