@@ -3,13 +3,25 @@
 from collections.abc import Sequence
 from os import PathLike
 from types import TracebackType
-from typing import final
+from typing import Any, final
+
+from typing_extensions import Self
 
 __version__: str
 
-class Door:
-    """Base of `hermetic.Sandbox`: the way out of a sandbox, which no error may cut short."""
+active: list[Any]
+"""The handles of the sandboxes that are entered now, innermost last."""
 
+class Door:
+    """Base of `hermetic.Sandbox`: the way into a sandbox and out of it."""
+
+    _session: Session | None
+    _handle: Any
+    _findings: list[Finding] | None
+
+    def _arm(self, plan: Plan, seed: int | None, is_automatic: bool) -> None: ...
+    def __enter__(self) -> Any:
+        """Enters the sandbox; returns its handle."""
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
@@ -18,6 +30,21 @@ class Door:
         """For harnesses: the world is real again until `resume`."""
     def resume(self) -> None:
         """For harnesses: back inside; nothing was lost."""
+
+class Handle:
+    """Base of `hermetic.SandboxHandle`: its values."""
+
+    _sandbox: Any
+    _session: Session
+    _has_clock: bool
+    _clock: Any
+    _replay_warnings: list[str] | None
+    seed: int | None
+    mode: Any
+    fs: Any
+    journal_path: str | None
+
+    def __new__(cls, sandbox: object, session: Session, seed: int | None, has_clock: bool) -> Self: ...
 
 @final
 class Finding:
@@ -57,7 +84,6 @@ class Plan:
         environment: bool,
     ) -> Plan: ...
     def open(self) -> Session: ...
-    def enter(self, seed: int) -> Session: ...
 
 @final
 class Session:

@@ -50,16 +50,21 @@ impl Attributes {
     pub fn enter(modules: &Bound<'_, PyDict>, clock: bool, randomness: bool, now_ns: i64) -> PyResult<Attributes> {
         let py = modules.py();
         let names = names(py);
-        let mut own = Attributes { aside: Vec::with_capacity(ROWS.len()), absent: Vec::new() };
-        for (row, (_, _, fresh, needs, _)) in ROWS.iter().enumerate() {
+        let mut own = Attributes { aside: Vec::new(), absent: Vec::new() };
+        let mut module: Option<Bound<'_, PyAny>> = None;
+        for (row, (name, _, fresh, needs, _)) in ROWS.iter().enumerate() {
             if !(if *needs == Needs::Clock { clock } else { randomness }) {
                 continue;
             }
-            let Some(module) = modules.get_item(&names[row].0)? else {
+            // Rows of one module stand together, so it is looked up once.
+            if row == 0 || ROWS[row - 1].0 != *name || ROWS[row - 1].3 != *needs {
+                module = modules.get_item(&names[row].0)?;
+            }
+            let Some(module) = module.as_ref() else {
                 own.absent.push(row);
                 continue;
             };
-            let Ok(module) = module.cast_into::<PyModule>() else { continue };
+            let Ok(module) = module.cast::<PyModule>() else { continue };
             let namespace = module.dict();
             let Some(old) = namespace.get_item(&names[row].1)? else { continue };
             namespace.set_item(&names[row].1, value(py, *fresh, now_ns, &old)?)?;
@@ -83,7 +88,7 @@ impl Attributes {
     }
 
     /// After the last swap out: modules that were first imported inside forget the sandbox.
-    pub fn forget_inside(&self, modules: &Bound<'_, PyDict>, real_now_ns: i64) -> PyResult<()> {
+    pub fn forget_inside(&self, modules: &Bound<'_, PyDict>, real_now_ns: impl Fn() -> i64) -> PyResult<()> {
         let py = modules.py();
         let names = names(py);
         for row in &self.absent {
@@ -95,7 +100,7 @@ impl Attributes {
             let Ok(module) = module.cast_into::<PyModule>() else { continue };
             let namespace = module.dict();
             if let Some(old) = namespace.get_item(&names[*row].1)? {
-                namespace.set_item(&names[*row].1, value(py, fresh, real_now_ns, &old)?)?;
+                namespace.set_item(&names[*row].1, value(py, fresh, real_now_ns(), &old)?)?;
             }
         }
         Ok(())

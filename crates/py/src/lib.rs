@@ -5,7 +5,7 @@
 //! | `engine` | opens `libhermetic.so`, compares versions, attaches |
 //! | `host`, `frame`, `code` | the host adapter: who is calling, how to interrupt a thread |
 //! | `audit` | the language ring of the network |
-//! | `door` | the way out, which no error may cut short |
+//! | `door` | the way in and out: the plain case, and what no error may cut short |
 //! | `session` | entry, exit, suspend, resume; uses `generator`, `numpy`, `environment`, `attributes` |
 //! | `journal_file` | journals on disk |
 //! | `real` | the door to the real world |
@@ -38,7 +38,7 @@ mod _native {
     #[pymodule_export]
     use crate::console::run_console;
     #[pymodule_export]
-    use crate::door::Door;
+    use crate::door::{Door, Handle};
     #[pymodule_export]
     use crate::findings::Finding;
     #[pymodule_export]
@@ -56,6 +56,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("active", crate::door::active(module.py()))?;
         module.add("__version__", env!("HERMETIC_VERSION"))
     }
 }
