@@ -8,6 +8,7 @@ pub mod clock;
 pub mod elf;
 pub mod map;
 pub mod objects;
+pub mod process;
 pub mod slot;
 pub mod symbol;
 pub mod tls;
