@@ -83,6 +83,14 @@ class Attempt:
         else:
             _native.real_end()
 
+    def has_virtual_clock(self) -> bool:
+        """Whether the test can be told another time right now."""
+        return (
+            self.handle.mode == "deterministic"
+            and self.plan.options.get("clock", "virtual") == "virtual"
+            and hermetic.current() is self.handle
+        )
+
     def leave(self) -> None:
         """Leaves the sandbox; what it noticed can still be asked for. If it is covered, it is left when it is
         uncovered."""

@@ -5,14 +5,19 @@ Each neighbour is looked for among the modules already imported: none is importe
 
 from __future__ import annotations
 
+import inspect
 import random
 import re
+import sys
+from contextlib import suppress
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from _pytest.fixtures import FixtureDef
+
     from hermetic._pytest.attempt import Attempt
 
 WIDER_LOOP = re.compile(r"_(session|package|module|class)_scoped_runner")
@@ -29,11 +34,18 @@ class Neighbours:
         self._option = config.option
         self._seeders: list[Any] | None = None
         self._randomly: Any = None
+        self._has_loops = False
+        self._loop_scope = "function"
 
     def find(self) -> None:
         """Looks up, once, who is to be seeded. Outside any sandbox: what is installed is not the test's question."""
         if self._seeders is not None:
             return
+        modules = sys.modules
+        self._has_loops = "pytest_asyncio" in modules or "anyio.pytest_plugin" in modules
+        if "pytest_asyncio" in modules:
+            with suppress(ValueError):  # releases before 0.26 do not know the key
+                self._loop_scope = self._config.getini("asyncio_default_test_loop_scope") or "function"
         self._seeders = [point.load() for point in metadata.entry_points(group=SEEDER_GROUP)]
         if isinstance(getattr(self._option, "randomly_seed", None), int):
             # By the name of its entry point, or by that of the module, as with `-p`.
@@ -65,10 +77,28 @@ class Neighbours:
         if was is not None:
             self._option.randomly_reset_seed = was
 
-    @staticmethod
-    def keeps_loop(item: pytest.Item) -> bool:
+    def keeps_loop(self, item: pytest.Item) -> bool:
         """Whether the test runs on an event loop that lives longer than the test."""
-        return any(WIDER_LOOP.fullmatch(name) for name in getattr(item, "fixturenames", ()))
+        if not self._has_loops or not _is_async(getattr(item, "obj", None)):
+            return False
+        marker = item.get_closest_marker("asyncio")
+        if marker is not None:
+            scope = marker.kwargs.get("loop_scope") or marker.kwargs.get("scope") or self._loop_scope
+            if scope != "function":
+                return True
+        wide = (found[-1] for found in item._fixtureinfo.name2fixturedefs.values())  # type: ignore[attr-defined]
+        return any(fixture.scope != "function" and _is_async(fixture.func) for fixture in wide)
+
+    def is_loop(self, fixture: FixtureDef[Any]) -> bool:
+        """Whether a wider fixture is an event loop, or runs on one."""
+        if not self._has_loops:
+            return False
+        scope = getattr(fixture.func, "_loop_scope", None)
+        return bool(WIDER_LOOP.fullmatch(fixture.argname)) or _is_async(fixture.func) or scope not in (None, "function")
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 class HypothesisRandom:
