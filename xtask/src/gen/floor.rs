@@ -201,6 +201,12 @@ fn settings(checkout: &Checkout) -> Outcome<Vec<Setting>> {
     Ok(rows)
 }
 
+/// The default of a setting that has one.
+pub fn default_of(checkout: &Checkout, name: &str) -> Outcome<String> {
+    let row = settings(checkout)?.into_iter().find(|row| row.name == name);
+    row.and_then(|row| row.default).ok_or_else(|| format!("{SETTINGS}: {name:?} must be there, with a default"))
+}
+
 /// A Rust string literal.
 fn literal(text: &str) -> String {
     format!("{text:?}")

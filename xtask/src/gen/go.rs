@@ -25,12 +25,19 @@ type Pin struct {
 pub fn tables(checkout: &Checkout) -> Outcome<String> {
     let tables = read(checkout)?;
     let mut out = format!("// {}\n\n", mark(SOURCES));
-    out.push_str("// Package tables holds what the floor takes, keeps and pins, as the specification of the project has it.\n");
+    out.push_str(
+        "// Package tables holds what the floor takes, keeps and pins, as the specification of the project has it.\n",
+    );
     out.push_str("package tables\n");
     out.push_str(TYPES);
     constants(&mut out, &tables);
     strings(&mut out, "Credentials", "are taken away always; upper case, compared without case.", &tables.credentials);
-    strings(&mut out, "CredentialPatterns", "are taken away unless kept; * is any run of characters.", &tables.patterns);
+    strings(
+        &mut out,
+        "CredentialPatterns",
+        "are taken away unless kept; * is any run of characters.",
+        &tables.patterns,
+    );
     strings(&mut out, "GitRemoved", "is taken away from git; * is any run of characters.", &tables.git_removed);
     strings(&mut out, "GitConfigPaths", "name git's configuration file.", &tables.git_config_paths);
     pins(&mut out, "GitPins", "are the identity, and no questions.", &tables.git_pins);
@@ -39,7 +46,13 @@ pub fn tables(checkout: &Checkout) -> Outcome<String> {
         let (name, env, default) = (pascal_case(&row.name), &row.variable, &row.default);
         format!("{{Name: {name:?}, Env: {env:?}, Default: {default:?}}}")
     });
-    list(&mut out, "Caches", "is the closed set of caches, in the order of the constants of package hygiene.", "Cache", caches);
+    list(
+        &mut out,
+        "Caches",
+        "is the closed set of caches, in the order of the constants of package hygiene.",
+        "Cache",
+        caches,
+    );
     Ok(out)
 }
 
@@ -47,7 +60,9 @@ pub fn tables(checkout: &Checkout) -> Outcome<String> {
 pub fn known(checkout: &Checkout) -> Outcome<String> {
     let tables = read(checkout)?;
     let mut out = format!("// {}\n\npackage hygiene\n\n", mark("spec/preserve.toml"));
-    out.push_str("// The caches that Preserve accepts. There are no others: a credential cannot get in by a typo.\nconst (\n");
+    out.push_str(
+        "// The caches that Preserve accepts. There are no others: a credential cannot get in by a typo.\nconst (\n",
+    );
     for (at, row) in tables.preserved.iter().enumerate() {
         let name = pascal_case(&row.name);
         let value = if at == 0 { " KnownVar = iota" } else { "" };

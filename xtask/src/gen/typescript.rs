@@ -12,7 +12,11 @@ pub fn tables(checkout: &Checkout) -> Outcome<String> {
     let constants = [
         ("IDENTITY_NAME", "Who commits in throwaway repositories.", format!("{:?}", tables.identity.0)),
         ("IDENTITY_EMAIL", "An address that can never be somebody's.", format!("{:?}", tables.identity.1)),
-        ("DEFAULT_SANDBOX_ENV", "The variable that the sandbox runner sets to `1`.", format!("{:?}", tables.sandbox_env)),
+        (
+            "DEFAULT_SANDBOX_ENV",
+            "The variable that the sandbox runner sets to `1`.",
+            format!("{:?}", tables.sandbox_env),
+        ),
         ("DEFAULT_RUNNER_COMMAND", "What a refused run is pointed to.", format!("{:?}", tables.runner_command)),
     ];
     for (name, doc, value) in constants {
