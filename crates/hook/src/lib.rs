@@ -7,6 +7,7 @@
 //! * [`attach`] rewrites slots; [`table`] holds the rows; [`libc`] has the hooks, one file per header
 //! * [`guard`] is how each hook begins; [`threads`] keeps the records of threads; [`fork`] carries both over a fork
 //! * [`wait`], [`condition`], [`address`], [`descriptors`], [`openssl`], [`sink`] convert at the edge
+//! * [`network`] asks the sandbox, then [`floor`], which lies under all sandboxes
 //! * [`api`] is the C ABI; [`host`] is the language above
 //!
 //! The invariants that the `SAFETY` comments name (H1 to H8) stand in `ARCHITECTURE.md`.
@@ -18,10 +19,12 @@ pub mod api;
 mod attach;
 mod condition;
 mod descriptors;
+mod floor;
 mod fork;
 mod guard;
 mod host;
 mod libc;
+mod network;
 mod openssl;
 mod sink;
 mod table;
