@@ -28,19 +28,8 @@ func StripCredentials(t testing.TB) {
 func (own *scope) strip(environ, kept []string) {
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		verdict := floor.Judge(name)
-		isKept := verdict == floor.Pattern && contains(kept, name)
-		if verdict != floor.Stays && !isKept && !exported.Is(name, value) {
+		if floor.IsTaken(name, kept) && !exported.Is(name, value) {
 			own.unset(name)
 		}
 	}
-}
-
-func contains(names []string, name string) bool {
-	for _, one := range names {
-		if strings.EqualFold(one, name) {
-			return true
-		}
-	}
-	return false
 }

@@ -34,6 +34,23 @@ func Judge(name string) Verdict {
 	return credentials.judge(name)
 }
 
+// IsTaken tells whether the variable called name is taken away, when those in kept may stay.
+func IsTaken(name string, kept []string) bool {
+	switch Judge(name) {
+	case Exact:
+		return true
+	case Pattern:
+		for _, one := range kept {
+			if strings.EqualFold(one, name) {
+				return false
+			}
+		}
+		return true
+	default:
+		return false
+	}
+}
+
 // IsGitState tells whether the variable would lead git to another repository or to another configuration.
 func IsGitState(name string) bool {
 	gitState.Lock()
