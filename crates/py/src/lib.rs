@@ -9,6 +9,7 @@
 //! | `session` | entry, exit, suspend, resume; uses `generator`, `numpy`, `environment`, `attributes` |
 //! | `journal_file` | journals on disk |
 //! | `real` | the door to the real world |
+//! | `pg` | throwaway PostgreSQL clusters |
 //! | `console` | the command `hermetic` |
 
 use pyo3::prelude::*;
@@ -27,6 +28,7 @@ mod generator;
 mod host;
 mod journal_file;
 mod numpy;
+mod pg;
 mod real;
 mod session;
 mod symbol;
@@ -45,6 +47,10 @@ mod _native {
     use crate::host::{current_place, is_frame_direct};
     #[pymodule_export]
     use crate::journal_file::{finish_journal, read_journal};
+    #[pymodule_export]
+    use crate::pg::{
+        pg_check_name, pg_check_socket_dir, pg_find_binaries, pg_generate_name, pg_sweep, pg_tables, PgCluster, PgError,
+    };
     #[pymodule_export]
     use crate::real::{real_begin, real_clock, real_end, real_sleep, real_urandom};
     #[pymodule_export]
