@@ -342,14 +342,8 @@ mod tests {
     #[test]
     fn paths_stay_below() {
         for path in ["../x", "/etc/passwd", "a/../../b", "", "."] {
-            let entry = Entry {
-                is_file: true,
-                phase: Phase::Start,
-                path: path.to_owned(),
-                size: 0,
-                offset: 0,
-                checksum: 0,
-            };
+            let entry =
+                Entry { is_file: true, phase: Phase::Start, path: path.to_owned(), size: 0, offset: 0, checksum: 0 };
             assert_eq!(decode_table(&encode_table("", &[entry])), None, "{path:?}");
         }
     }

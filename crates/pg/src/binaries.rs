@@ -98,7 +98,9 @@ pub fn find_among<S: AsRef<str>>(extra: &[PathBuf], path: Option<&str>, dirs: &[
     });
     Err(Error::new(
         Kind::Unavailable,
-        format!("PostgreSQL is not usable on this machine: initdb and postgres not found in {looked}{client}; {REMEDY}"),
+        format!(
+            "PostgreSQL is not usable on this machine: initdb and postgres not found in {looked}{client}; {REMEDY}"
+        ),
     ))
 }
 

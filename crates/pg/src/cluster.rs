@@ -54,7 +54,8 @@ impl Info {
     }
 
     fn of_fields(fields: &[String]) -> Option<Info> {
-        let [run, data_dir, socket_dir, supervisor, owner, port, superuser, maintenance_db, version, note, log] = fields
+        let [run, data_dir, socket_dir, supervisor, owner, port, superuser, maintenance_db, version, note, log] =
+            fields
         else {
             return None;
         };
@@ -171,12 +172,7 @@ impl Cluster {
 
     fn of(link: Link, fields: &[String]) -> Result<Cluster> {
         let info = Info::of_fields(fields).ok_or_else(|| gone("its supervisor is of another release"))?;
-        Ok(Cluster {
-            info,
-            process: std::process::id(),
-            link: Mutex::new(Some(link)),
-            session: Mutex::new(None),
-        })
+        Ok(Cluster { info, process: std::process::id(), link: Mutex::new(Some(link)), session: Mutex::new(None) })
     }
 
     fn begin(options: &Options, mut seed: Option<Seed<'_>>, share: Option<PathBuf>) -> Result<Cluster> {

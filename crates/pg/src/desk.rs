@@ -115,7 +115,10 @@ impl Desk {
     pub fn take(&self, name: Option<&str>) -> Result<String> {
         name.map_or(Ok(()), check_name)?;
         if let Some(name) = name.filter(|name| self.is_own(name)) {
-            return Err(Error::new(Kind::Statement, format!("the database {name} exists already: it is the cluster's own")));
+            return Err(Error::new(
+                Kind::Statement,
+                format!("the database {name} exists already: it is the cluster's own"),
+            ));
         }
         if self.plan.pool == 0 {
             let name = name.map_or_else(generate_name, |name| Ok(name.to_owned()))?;

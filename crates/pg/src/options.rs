@@ -128,7 +128,9 @@ impl Options {
         }
         for (name, value) in [("superuser", &self.superuser), ("maintenance_db", &self.maintenance_db)] {
             if value.is_empty() || value.len() > crate::name::NAME_LEN_MAX || value.contains(char::is_control) {
-                return invalid(format!("{name} {value:?} is not accepted: 1 to 63 bytes without control characters are"));
+                return invalid(format!(
+                    "{name} {value:?} is not accepted: 1 to 63 bytes without control characters are"
+                ));
             }
         }
         if self.superuser.starts_with("pg_") {

@@ -74,10 +74,7 @@ pub fn choose_parent(what: &str, given: Option<&Path>, usual: &[PathBuf]) -> Res
             Err(reason) => reasons.push(format!("{}: {reason}", path.display())),
         }
     }
-    Err(Error::new(
-        Kind::Unavailable,
-        format!("no place for a cluster: {}; give one with {what}", reasons.join(", ")),
-    ))
+    Err(Error::new(Kind::Unavailable, format!("no place for a cluster: {}; give one with {what}", reasons.join(", "))))
 }
 
 fn usable(path: &Path) -> Result<(), String> {

@@ -46,7 +46,8 @@ impl Run {
         let fields = message::decode(text);
         let [magic, name, run_dir, socket_dir, supervisor, owner] = &fields[..] else { return None };
         // Only directories that carry the run's name are ours to remove.
-        let is_ours = |path: &str| path.starts_with('/') && path.rsplit('/').next().is_some_and(|own| own.contains(name));
+        let is_ours =
+            |path: &str| path.starts_with('/') && path.rsplit('/').next().is_some_and(|own| own.contains(name));
         if magic != MAGIC || name.len() != 12 || !is_ours(run_dir) || !is_ours(socket_dir) {
             return None;
         }

@@ -29,7 +29,8 @@ fn prepare(arguments: &[OsString]) -> io::Result<Command> {
     let way = way.to_str().unwrap_or("");
     // The user is changed here and not by whoever starts this program, which may lie where that user cannot reach it; and
     // before anything else, because the kernel forgets the death signal of a process that changes its user.
-    if let Some((user, group)) = way.split_once(':').and_then(|(user, group)| user.parse().ok().zip(group.parse().ok())) {
+    if let Some((user, group)) = way.split_once(':').and_then(|(user, group)| user.parse().ok().zip(group.parse().ok()))
+    {
         hermetic_sys::process::become_user(user, group)?;
     }
     follow_parent(parent)?;
@@ -83,12 +84,8 @@ fn lay_over(lower: &Path, run_dir: &Path) -> io::Result<()> {
     fs::create_dir(&work)?;
     // PostgreSQL insists on 0700, and the mount's root has the mode of the upper directory.
     fs::set_permissions(&upper, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
-    let layers = format!(
-        "lowerdir={},upperdir={},workdir={},userxattr,redirect_dir=off",
-        lower.display(),
-        upper.display(),
-        work.display()
-    );
+    let layers =
+        format!("lowerdir={},upperdir={},workdir={},userxattr", lower.display(), upper.display(), work.display());
     let layers = std::ffi::CString::new(layers).map_err(io::Error::other)?;
     mount("hermetic-pg", &data, "overlay", MountFlags::NODEV, layers.as_c_str())?;
     Ok(())
