@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 /// One thing that the engine noticed; equal ones are counted.
 #[pyclass(frozen, module = "hermetic._native", get_all)]
 pub struct Finding {
-    /// "refusal", "spin", "replay-mismatch", "replay-exhausted", "replay-leftover" or "record-stopped".
+    /// "refusal", "spin", "replay-mismatch", "replay-exhausted", "replay-leftover", "record-stopped",
+    /// "floor-network", "floor-process" or "floor-write".
     kind: &'static str,
     count: u32,
     /// For refusals; None where there is no port.
@@ -54,6 +55,9 @@ fn kind_name(kind: u32) -> &'static str {
         finding::REPLAY_EXHAUSTED => "replay-exhausted",
         finding::REPLAY_LEFTOVER => "replay-leftover",
         finding::RECORD_STOPPED => "record-stopped",
+        finding::FLOOR_NETWORK => "floor-network",
+        finding::FLOOR_PROCESS => "floor-process",
+        finding::FLOOR_WRITE => "floor-write",
         _ => "unknown",
     }
 }

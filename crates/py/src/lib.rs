@@ -5,6 +5,7 @@
 //! | `engine` | opens `libhermetic.so`, compares versions, attaches |
 //! | `host`, `frame`, `code` | the host adapter: who is calling, how to interrupt a thread |
 //! | `audit` | the language ring of the network |
+//! | `floor`, `floor_audit` | the floor under all sandboxes: settings, environment, programs, files |
 //! | `door` | the way in and out: the plain case, and what no error may cut short |
 //! | `session` | entry, exit, suspend, resume; uses `generator`, `numpy`, `environment`, `attributes` |
 //! | `journal_file` | journals on disk |
@@ -23,6 +24,8 @@ mod engine;
 mod environment;
 mod errors;
 mod findings;
+mod floor;
+mod floor_audit;
 mod frame;
 mod generator;
 mod host;
@@ -43,6 +46,12 @@ mod _native {
     use crate::door::{Door, Handle};
     #[pymodule_export]
     use crate::findings::Finding;
+    #[pymodule_export]
+    use crate::floor::{
+        floor_allow, floor_classes, floor_decide, floor_enter, floor_is_bare_run_refused, floor_leave,
+        floor_note_process, floor_pending, floor_plan, floor_push, floor_settings, floor_take, floor_temp_trouble,
+        floor_watch, floor_watch_now,
+    };
     #[pymodule_export]
     use crate::host::{current_place, is_frame_direct};
     #[pymodule_export]
