@@ -110,8 +110,9 @@ class Protocol:
             if untold := [finding for finding in news if finding["message"] not in told]:
                 report.sections.append((findings.SECTION, findings.section(untold)))
             note["refusals"] = [finding for finding in news if finding["kind"] == findings.REFUSAL]
-        if report.when == "teardown" and attempt.journal is not None:
-            note["journal"] = attempt.journal
+        if attempt.journal is not None:
+            # The tear-down's report as a rule; a rerun plugin may publish others first, and that one not at all.
+            note["journal"], attempt.journal = attempt.journal, None
         if note or report.outcome != "passed" or not self._has_reported:
             self._has_reported = True
             setattr(report, ATTRIBUTE, note)
