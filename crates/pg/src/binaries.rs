@@ -49,10 +49,14 @@ impl Binaries {
         // Debian's links name one program at a time: the server lies beside what `initdb` really is.
         let real = initdb.canonicalize().unwrap_or_else(|_| initdb.clone());
         let home = real.parent().unwrap_or(directory);
-        let postgres = program(home, "postgres").or_else(|| program(directory, "postgres"));
-        let postgres = postgres.ok_or_else(|| lacks(directory, "postgres"))?;
         let beside = |name| program(home, name).or_else(|| program(directory, name));
-        Ok(Binaries { pg_ctl: beside("pg_ctl"), psql: beside("psql"), initdb, postgres })
+        let (postgres, pg_ctl) = (beside("postgres"), beside("pg_ctl"));
+        // A directory of links may lack the server itself; a start will say where it is missing.
+        if postgres.is_none() && pg_ctl.is_none() {
+            return Err(lacks(directory, "postgres"));
+        }
+        let postgres = postgres.unwrap_or_else(|| home.join("postgres"));
+        Ok(Binaries { psql: beside("psql"), pg_ctl, initdb, postgres })
     }
 
     /// The directory that `initdb` was found in.

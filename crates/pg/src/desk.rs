@@ -131,7 +131,7 @@ impl Desk {
         let renaming = format!("ALTER DATABASE {} RENAME TO {}", identifier(&pooled), identifier(name));
         if let Err(error) = self.admin(&renaming) {
             self.change(|state| state.ready.push_front(pooled));
-            return Err(error);
+            return Err(error.of_command(format!("CREATE DATABASE {}", identifier(name))));
         }
         Ok(name.to_owned())
     }

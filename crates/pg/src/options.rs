@@ -12,7 +12,7 @@ pub const POOL_DEPTH: usize = 8;
 pub const POOL_DEPTH_MAX: usize = 256;
 
 /// Server settings for data that nobody will miss. Options of the caller come after them and win.
-pub const SETTINGS: [(&str, &str); 20] = [
+pub const SETTINGS: [(&str, &str); 21] = [
     ("listen_addresses", ""),
     ("fsync", "off"),
     ("synchronous_commit", "off"),
@@ -32,6 +32,8 @@ pub const SETTINGS: [(&str, &str); 20] = [
     ("shared_buffers", "16MB"),
     ("max_files_per_process", "200"),
     ("dynamic_shared_memory_type", "mmap"),
+    // Each new database is a checkpoint: the log is for what went wrong.
+    ("log_checkpoints", "off"),
     ("log_timezone", "UTC"),
 ];
 
