@@ -8,7 +8,7 @@ use crate::checkout::{Checkout, Outcome};
 pub fn tables(checkout: &Checkout) -> Outcome<String> {
     let tables = read(checkout)?;
     let mut out = format!("// {}\n", mark(SOURCES));
-    let lines: Vec<String> = tables.git_config.split_inclusive('\n').map(|line| format!("{line:?}")).collect();
+    let lines: Vec<String> = tables.git_config.split_inclusive('\n').map(string).collect();
     let constants = [
         ("IDENTITY_NAME", "Who commits in throwaway repositories.", format!("{:?}", tables.identity.0)),
         ("IDENTITY_EMAIL", "An address that can never be somebody's.", format!("{:?}", tables.identity.1)),
@@ -51,6 +51,15 @@ fn strings(out: &mut String, name: &str, doc: &str, items: &[String]) {
 fn pins(out: &mut String, name: &str, doc: &str, pins: &[Pair]) {
     let items = pins.iter().map(|(name, value)| format!("[{name:?}, {value:?}]"));
     list(out, name, doc, "(readonly [string, string])", items);
+}
+
+/// A string literal: with the quotes that need fewer escapes.
+fn string(text: &str) -> String {
+    let literal = format!("{text:?}");
+    if !text.contains('"') || text.contains('\'') {
+        return literal;
+    }
+    format!("'{}'", literal[1..literal.len() - 1].replace("\\\"", "\""))
 }
 
 /// A list, one item a line: a formatter would join a short one, so it is told not to.
