@@ -1,6 +1,6 @@
 """Types of the native library. A test compares every name here with the binary, both ways."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -51,6 +51,7 @@ class Handle:
 class Finding:
     """One thing that the engine noticed inside a sandbox; equal ones are counted."""
 
+    def __new__(cls, kind: str, message: str, *, subject: str = "", site: str = "") -> Self: ...
     @property
     def kind(self) -> str:
         """refusal, spin, replay-mismatch, …-exhausted, …-leftover, record-stopped, floor-network, …-process or …-write."""

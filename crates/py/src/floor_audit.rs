@@ -359,7 +359,7 @@ fn call_site(py: Python<'_>) -> String {
         let line: u32 = own.getattr("f_lineno").and_then(|line| line.extract()).unwrap_or(0);
         let spelled = host::spell(&file);
         let site = || format!("{spelled}:{line} in {}", of("co_name").unwrap_or_default());
-        let is_library = spelled.starts_with("python3/") || file.starts_with('<');
+        let is_library = spelled.starts_with("python3/") || file.starts_with("<frozen");
         if !is_library {
             if !file.contains("/site-packages/") && !file.contains("/dist-packages/") {
                 return site();
