@@ -54,7 +54,7 @@ class Finding:
     def __new__(cls, kind: str, message: str, *, subject: str = "", site: str = "") -> Self: ...
     @property
     def kind(self) -> str:
-        """refusal, spin, replay-mismatch, …-exhausted, …-leftover, record-stopped, floor-network, …-process or …-write."""
+        """refusal, spin, replay-(mismatch|exhausted|leftover), record-stopped, floor-(network|process|write), outside-write."""
     @property
     def count(self) -> int: ...
     @property

@@ -292,7 +292,7 @@ class Sandbox(_Door):
     ) -> None:
         """The last step of an exit: tells what went wrong, if anything did."""
         self._is_suspended = False
-        self._findings = session.findings()
+        self._findings = self._collect(session)
         if fatal and not self._is_automatic:
             failure = failure or self._verdict()
         if failure is None:
@@ -330,7 +330,14 @@ class Sandbox(_Door):
         """What the engine noticed in the last run of this sandbox, also after its exit."""
         if self._findings is not None:
             return self._findings
-        return self._handle._session.findings() if self._handle is not None else []
+        return self._collect(self._handle._session) if self._handle is not None else []
+
+    def _collect(self, session: Session) -> list[Finding]:
+        """The engine's findings, and the files outside an isolated directory."""
+        found = session.findings()
+        if self._handle is not None and self._handle.fs is not None:
+            found += map(outside_write, self._handle.fs.outside)
+        return found
 
     def __call__(self, function: F) -> F:
         """As a decorator: each call runs in a fresh sandbox with these options."""
@@ -373,11 +380,13 @@ class Sandbox(_Door):
             if recorded is not None:
                 handle.mode, handle.journal_path = "replay", recorded.path
                 handle._replay_warnings = list(recorded.warnings(options["root"], options["test"]))
+                self._warn(handle, settings)
                 session.enter(settings.plan, seed or 0, replay=recorded.raw)
             elif self._record is not None:
                 handle.mode, handle.journal_path = "record", self._record
                 self._enter_recording(session, settings, seed or 0, options)
             else:
+                self._warn(handle, settings)
                 session.enter(settings.plan, seed or 0)
         except BaseException as error:
             # The environment comes back before the directories go, as at a regular exit.
@@ -388,6 +397,10 @@ class Sandbox(_Door):
             raise
         self._session, self._handle = session, handle
         _active.append(handle)
+        return handle
+
+    def _warn(self, handle: SandboxHandle, settings: Settings) -> None:
+        """Warnings come before the engine's entry: showing one runs code that reads clocks, and none of it is the test's."""
         for text in handle.replay_warnings:
             warnings.warn(f"hermetic replay: {text}", UserWarning, stacklevel=3)
         if settings.allow and handle.mode == "deterministic" and settings.config["rng"] == "all":
@@ -397,7 +410,6 @@ class Sandbox(_Door):
                 UserWarning,
                 stacklevel=3,
             )
-        return handle
 
     def _prepare(self) -> tuple[Recorded | None, Settings, int | None, dict[str, Any]]:
         """Everything that can be refused before anything is changed."""
@@ -509,6 +521,13 @@ sandbox = Sandbox
     with hermetic.sandbox(seed=42, now="2021-06-01") as sb:
         sb.clock.advance(3600)
 """
+
+
+def outside_write(path: str) -> Finding:
+    """The finding for a file that was written outside the directories of `fs="isolate"`."""
+    message = f"hermetic saw a write outside the isolated directories: {path}"
+    finding: Finding = _settings.native().Finding("outside-write", message, subject=path)
+    return finding
 
 
 def _fresh_seed() -> int:

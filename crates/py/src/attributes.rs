@@ -107,6 +107,30 @@ impl Attributes {
     }
 }
 
+/// Tools that replace the clock functions of Python modules: module, the list that is not empty while one is at work, name.
+const CLOCK_TOOLS: [(&str, &str, &str); 3] = [
+    ("time_machine", "traveller_stack", "time-machine"),
+    ("time_machine", "coordinates_stack", "time-machine"),
+    ("freezegun.api", "freeze_factories", "freezegun"),
+];
+
+/// The tool above us that holds the clock now: what it replaced would hide a virtual clock below.
+pub fn clock_holder(modules: &Bound<'_, PyDict>) -> PyResult<Option<&'static str>> {
+    let py = modules.py();
+    static KEYS: PyOnceLock<Vec<(Py<PyString>, Py<PyString>)>> = PyOnceLock::new();
+    let keys = KEYS.get_or_init(py, || {
+        let intern = |text: &str| PyString::intern(py, text).unbind();
+        CLOCK_TOOLS.iter().map(|(module, list, _)| (intern(module), intern(list))).collect()
+    });
+    for ((module, list), (_, _, name)) in keys.iter().zip(CLOCK_TOOLS) {
+        let Some(module) = modules.get_item(module)? else { continue };
+        if module.getattr(list).is_ok_and(|list| list.is_truthy().unwrap_or(false)) {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
 fn names(py: Python<'_>) -> &[(Py<PyString>, Py<PyString>)] {
     NAMES.get_or_init(py, || {
         let intern = |text: &str| PyString::intern(py, text).unbind();

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::attributes::Attributes;
+use crate::attributes::{self, Attributes};
 use crate::environment::{self, Changes, Environment};
 use crate::findings::{self, Finding};
 use crate::generator::{self, Generator};
@@ -301,6 +301,17 @@ impl Session {
         let py = seed.py();
         usable(py)?;
         let modules = modules(py)?;
+        if plan.flags & flag::CLOCK != 0 && plan.flags & flag::AUTOMATIC == 0 {
+            if let Some(holder) = attributes::clock_holder(&modules)? {
+                return Err(errors::sandbox(
+                    py,
+                    &format!(
+                        "{holder} holds the clock in this block, so a virtual clock would not be seen: enter the sandbox \
+                         outside of it, leave the clock to {holder} with clock='off', or do without {holder}"
+                    ),
+                ));
+            }
+        }
         if plan.random {
             let generator = GENERATOR.get_or_try_init(py, || Generator::find(py))?;
             self.random = Some(generator.save(py)?);
