@@ -18,6 +18,7 @@ const atLoad = process.env;
 export class Environment {
   readonly #targets: readonly Environ[] = [...new Set([process.env, atLoad, realProcess.env])];
   readonly #before = new Map<string, (string | undefined)[]>();
+  #promised: Map<string, string | undefined> | undefined;
 
   set(name: string, value: string): void {
     this.#remember(name);
@@ -40,31 +41,41 @@ export class Environment {
     return [...new Set(this.#targets.flatMap((target) => Object.keys(target)))];
   }
 
+  /** Notes what is set now, of those variables that the scope did not change: a test shall leave them so. */
+  promise(names: readonly string[]): void {
+    this.#promised = this.#untouched(names);
+  }
+
+  /** Restores what the test left changed, of the promised variables and of new ones, and returns their names, sorted. */
+  keepPromise(): string[] {
+    const promised = this.#promised;
+    if (promised === undefined) return [];
+    const found = this.#untouched(this.names());
+    const names = [...new Set([...promised.keys(), ...found.keys()])];
+    const changed = names.filter((name) => !this.#before.has(name) && promised.get(name) !== found.get(name)).sort();
+    for (const name of changed) for (const target of this.#targets) put(target, name, promised.get(name));
+    return changed;
+  }
+
   /** Everything as it was before the scope. Where `later` scopes that are still open have changed the same variables, it is them
    * who will restore, and to this value. */
   restore(later: readonly Environment[]): void {
     for (const [name, values] of this.#before) {
       const heir = later.find((one) => one.#before.has(name));
-      if (heir) heir.#before.set(name, values);
-      else this.#targets.forEach((target, at) => put(target, name, values[at]));
+      if (heir) {
+        heir.#before.set(name, values);
+        continue;
+      }
+      this.#targets.forEach((target, at) => put(target, name, values[at]));
+      for (const one of later) one.#promised?.set(name, values[0]);
     }
     this.#before.clear();
   }
 
-  /** What is set now, of the variables that the scope did not change. */
-  untouched(): Map<string, string | undefined> {
-    const target = this.#targets[0]!;
-    const names = Object.keys(target).filter((name) => !this.#before.has(name));
-    return new Map(names.map((name) => [name, target[name]]));
-  }
-
-  /** Makes the variables that the scope did not change what they were, and returns the names of those that differed, sorted. */
-  undo(promised: ReadonlyMap<string, string | undefined>): string[] {
-    const found = this.untouched();
-    const names = [...new Set([...promised.keys(), ...found.keys()])];
-    const changed = names.filter((name) => !this.#before.has(name) && promised.get(name) !== found.get(name)).sort();
-    for (const name of changed) for (const target of this.#targets) put(target, name, promised.get(name));
-    return changed;
+  #untouched(names: readonly string[]): Map<string, string | undefined> {
+    const found = new Map<string, string | undefined>();
+    for (const name of names) if (!this.#before.has(name)) found.set(name, this.get(name));
+    return found;
   }
 
   #remember(name: string): void {

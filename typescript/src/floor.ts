@@ -49,15 +49,17 @@ export function isolate(registry: CleanupRegistry, options: IsolateOptions = {})
   // Names are checked before anything changes.
   preserved(preserve, () => undefined);
   const scope = Scope.of(registry, within);
+  // Looking through the environment costs more than changing it, so it is done once.
+  const names = scope.environment.names();
   pin(
     scope,
     preserved(preserve, (name) => scope.environment.get(name)),
   );
   moveHome(scope, true);
-  isolateGit(scope);
+  isolateGit(scope, names);
   pin(scope, TRANSPORT_PINS);
-  strip(scope, keep);
-  restoreLeaks(scope);
+  strip(scope, names, keep);
+  scope.environment.promise(names);
 }
 
 /** Gives the test a home of its own and returns its path. HOME and USERPROFILE name it, XDG_CONFIG_HOME, XDG_DATA_HOME,
@@ -76,7 +78,7 @@ export function throwawayHome(registry: CleanupRegistry): string {
 export function isolateGitConfig(registry: CleanupRegistry): void {
   const scope = Scope.of(registry);
   moveHome(scope, true);
-  isolateGit(scope);
+  isolateGit(scope, scope.environment.names());
 }
 
 /** Leaves git the local transport alone: GIT_ALLOW_PROTOCOL is `file`, and GIT_SSH_COMMAND and GIT_PROXY_COMMAND are pinned to
@@ -88,7 +90,8 @@ export function lockdownTransports(registry: CleanupRegistry): void {
 /** Removes every variable that carries a credential, leads to one or to an agent that holds some: those of `CREDENTIAL_VARS`, and
  * what looks like one. They are truly absent. A test that needs one sets a fake value afterwards. */
 export function stripCredentials(registry: CleanupRegistry): void {
-  strip(Scope.of(registry), []);
+  const scope = Scope.of(registry);
+  strip(scope, scope.environment.names(), []);
 }
 
 /** Pins toolchain caches so that they stay where they are while HOME moves. Call it before anything moves HOME; {@link isolate}
@@ -138,30 +141,18 @@ function moveHome(scope: Scope, hasGitConfig: boolean): Home {
   return home;
 }
 
-function isolateGit(scope: Scope): void {
+function isolateGit(scope: Scope, names: readonly string[]): void {
   const home = homeOf.get(scope)!;
   home.writeGitConfig();
-  for (const name of scope.environment.names()) if (isGitState(name)) scope.environment.unset(name);
+  for (const name of names) if (isGitState(name)) scope.environment.unset(name);
   for (const [name, file] of Object.entries(GIT_CONFIG_FILES)) scope.environment.set(name, `${home.path}/${file}`);
   pin(scope, GIT_PINS);
 }
 
-function strip(scope: Scope, kept: readonly string[]): void {
-  for (const name of scope.environment.names()) if (isTaken(name, kept)) scope.environment.unset(name);
+function strip(scope: Scope, names: readonly string[], kept: readonly string[]): void {
+  for (const name of names) if (isTaken(name, kept)) scope.environment.unset(name);
 }
 
 function pin(scope: Scope, pins: readonly (readonly [string, string])[]): void {
   for (const [name, value] of pins) scope.environment.set(name, value);
-}
-
-/** What the test leaves changed is restored, and named where the runner can show it. */
-function restoreLeaks(scope: Scope): void {
-  const promised = scope.environment.untouched();
-  scope.onEnd(() => {
-    const names = scope.environment.undo(promised);
-    const { diagnostic } = scope.registry as { diagnostic?: (text: string) => void };
-    if (names.length > 0 && typeof diagnostic === "function") {
-      diagnostic.call(scope.registry, `stricttest: the test left variables changed, now restored: ${names.join(", ")}`);
-    }
-  });
 }

@@ -101,6 +101,8 @@ export class Scope {
         problems.push(problem);
       }
     }
+    // While others are open, what differs may be theirs.
+    if (later.length === 0) this.#tellLeaks(this.environment.keepPromise());
     this.environment.restore(later.map((scope) => scope.environment));
     if (later.length > 0) {
       problems.push(
@@ -112,6 +114,13 @@ export class Scope {
     }
     if (problems.length > 1) throw new AggregateError(problems, problems.map(String).join("\n"));
     if (problems.length === 1) throw problems[0];
+  }
+
+  #tellLeaks(names: readonly string[]): void {
+    const { diagnostic } = this.registry as { diagnostic?: (text: string) => void };
+    if (names.length > 0 && typeof diagnostic === "function") {
+      diagnostic.call(this.registry, `stricttest: the test left variables changed, now restored: ${names.join(", ")}`);
+    }
   }
 }
 
