@@ -314,6 +314,19 @@ impl Cluster {
         }
     }
 
+    /// Lets go of the cluster without ending it: from now on it lasts as long as the process that owns it, whatever becomes of
+    /// connections, and databases that were taken stay. For programs that become another, or that only start a cluster.
+    ///
+    /// # Errors
+    /// [`Kind::Stopped`].
+    pub fn entrust(self) -> Result<Cluster> {
+        self.request(&["entrust"])?;
+        // What is left talks to the cluster but holds no lease.
+        let control = registry::control_path(&self.info.socket_dir);
+        *locked(&self.link) = None;
+        Cluster::attach(&control)
+    }
+
     /// Ends this process's part of the cluster, and with it the cluster if nobody else shares it: then everything is gone when
     /// this returns. Does nothing in a forked child of the process that started it, and nothing the second time.
     pub fn stop(&self) {

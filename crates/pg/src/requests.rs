@@ -41,6 +41,17 @@ pub fn serve(desk: Arc<Desk>, stream: UnixStream, process: Option<OwnedFd>, has_
     });
 }
 
+/// Lets a lease last as long as a process does.
+pub fn bind_to_process(desk: &Arc<Desk>, process: Option<OwnedFd>) {
+    let desk = desk.clone();
+    std::thread::spawn(move || {
+        if let Some(process) = process {
+            while poll(&mut [PollFd::new(&process, PollFlags::IN)], None).is_err() {}
+        }
+        desk.leave();
+    });
+}
+
 /// What a client needs to know of the cluster.
 pub fn describe(desk: &Desk) -> Vec<String> {
     let plan = &desk.plan;
@@ -100,6 +111,13 @@ impl Client {
             ["retire", name] => {
                 self.databases.retain(|own| own != name);
                 self.desk.retire(name).map(|()| Vec::new())
+            }
+            ["entrust"] => {
+                self.databases.clear();
+                if std::mem::take(&mut self.has_lease) {
+                    bind_to_process(&self.desk, self.process.take());
+                }
+                Ok(Vec::new())
             }
             ["info"] => Ok(describe(&self.desk)),
             ["alive"] => self.desk.alive().map(|()| Vec::new()),

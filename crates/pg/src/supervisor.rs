@@ -74,8 +74,8 @@ fn supervise(plan: &Plan, mut owner: UnixStream) -> io::Result<()> {
             let answer = requests::describe(&desk);
             let sent = owner.write_all(encode_answer(&Ok(answer)).as_bytes());
             if plan.run.owner == 0 {
-                // Whoever started a lasting cluster has the answer and is not needed any more.
-                drop(owner);
+                // A lasting cluster does not need whoever started it.
+                requests::serve(desk.clone(), owner, None, false);
             } else if sent.is_ok() {
                 hand_over(&desk, owner, watch, plan.run.owner);
             } else {
@@ -101,13 +101,8 @@ fn hand_over(desk: &Arc<Desk>, stream: UnixStream, watch: Watch, owner: u32) {
     if is_own {
         return requests::serve(desk.clone(), stream, watch.process, true);
     }
-    let desk = desk.clone();
-    std::thread::spawn(move || {
-        if let Some(process) = &watch.process {
-            let _ = poll(&mut [PollFd::new(process, PollFlags::IN)], None);
-        }
-        desk.leave();
-    });
+    requests::bind_to_process(desk, watch.process);
+    requests::serve(desk.clone(), stream, None, false);
 }
 
 /// Ends the server and removes everything of the run, its file last.
