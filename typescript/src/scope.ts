@@ -27,7 +27,10 @@ const REMEDY =
 /** Scopes that are open, outermost first. */
 const open: Scope[] = [];
 const scopes = new WeakMap<CleanupRegistry, Scope>();
-const around = new AsyncLocalStorage<Scope>();
+const around = new AsyncLocalStorage<Scope | null>();
+// Contexts are told apart only from the first use on. Tests that a runner starts together must be apart when the first of them
+// isolates itself, so the first use is now.
+around.run(null, () => {});
 
 export class Scope {
   readonly environment = new Environment();
@@ -39,7 +42,7 @@ export class Scope {
 
   private constructor(registry: CleanupRegistry) {
     this.registry = registry;
-    this.outer = innermost(around.getStore());
+    this.outer = innermost(around.getStore() ?? undefined);
   }
 
   /** The scope of a test; opens one if it has none. */
