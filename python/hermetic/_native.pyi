@@ -54,7 +54,7 @@ class Finding:
     def __new__(cls, kind: str, message: str, *, subject: str = "", site: str = "") -> Self: ...
     @property
     def kind(self) -> str:
-        """refusal, spin, replay-(mismatch|exhausted|leftover), record-stopped, floor-(network|process|write), outside-write."""
+        """refusal, spin, record-stopped, outside-write, replay-(mismatch, exhausted, leftover), floor-(network, …)."""
     @property
     def count(self) -> int: ...
     @property

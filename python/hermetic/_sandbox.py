@@ -400,7 +400,7 @@ class Sandbox(_Door):
         return handle
 
     def _warn(self, handle: SandboxHandle, settings: Settings) -> None:
-        """Warnings come before the engine's entry: showing one runs code that reads clocks, and none of it is the test's."""
+        """Comes before the engine's entry: showing a warning runs code that takes locks and reads clocks."""
         for text in handle.replay_warnings:
             warnings.warn(f"hermetic replay: {text}", UserWarning, stacklevel=3)
         if settings.allow and handle.mode == "deterministic" and settings.config["rng"] == "all":
