@@ -9,8 +9,10 @@ import (
 
 // directory is a throwaway home: known folders, and the files that were written with it. What a test adds goes with it.
 type directory struct {
-	path  string
-	files []string
+	path string
+	// The names in it that were written, and how many of them, from the first on, are files of their own.
+	files     []string
+	fileCount int
 }
 
 // homeFolders are those of xdgHomes and what lies above them, parents first.
@@ -47,12 +49,13 @@ func (made *directory) write(text, name, secondName string) error {
 	if err := os.WriteFile(made.in(name), []byte(text), fileMode); err != nil {
 		return err
 	}
-	made.files = append(made.files, name)
+	made.files, made.fileCount = append(made.files, name), made.fileCount+1
 	if err := os.Link(made.in(name), made.in(secondName)); err != nil {
 		// Not every file system has second names.
 		if err := os.WriteFile(made.in(secondName), []byte(text), fileMode); err != nil {
 			return err
 		}
+		made.fileCount++
 	}
 	made.files = append(made.files, secondName)
 	return nil

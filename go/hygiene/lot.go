@@ -95,8 +95,8 @@ func (lot *lot) place() string {
 
 func (lot *lot) rename(home *directory, prefix string) error {
 	lot.count++
-	path := filepath.Join(lot.folder, prefix+strconv.Itoa(lot.count))
-	if err := os.Rename(home.path, path); err != nil {
+	path := lot.folder + string(filepath.Separator) + prefix + strconv.Itoa(lot.count)
+	if err := renameFolder(home.path, path); err != nil {
 		return err
 	}
 	home.path = path
@@ -136,7 +136,8 @@ func (made *directory) isUntouched() bool {
 		info, err := os.Lstat(path)
 		return err == nil && info.Mode() == mode && info.ModTime().Equal(untouched)
 	}
-	for _, file := range made.files {
+	// A name that was removed or replaced shows at its folder.
+	for _, file := range made.files[:made.fileCount] {
 		if !is(made.in(file), fileMode) {
 			return false
 		}
