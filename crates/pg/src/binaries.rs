@@ -103,7 +103,8 @@ pub fn find_among<S: AsRef<str>>(extra: &[PathBuf], path: Option<&str>, dirs: &[
     Err(Error::new(
         Kind::Unavailable,
         format!(
-            "PostgreSQL is not usable on this machine: initdb and postgres not found in {looked}{client}; {REMEDY}"
+            "PostgreSQL is not usable on this machine: no directory holds the server's programs (initdb, postgres, pg_ctl; \
+             psql beside them): looked in {looked}{client}; {REMEDY}"
         ),
     ))
 }

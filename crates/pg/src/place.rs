@@ -34,7 +34,7 @@ pub fn check_socket_dir(directory: &Path, port: u16) -> Result<PathBuf> {
     if text.contains(char::is_whitespace) {
         return Err(Error::new(
             Kind::Invalid,
-            format!("socket directory {text:?} contains white space, which connection strings and server options split at; choose another"),
+            format!("socket directory {text:?} contains whitespace, which connection strings and server options split at; choose another"),
         ));
     }
     let path = socket_path_for(directory, port);

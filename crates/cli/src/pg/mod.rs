@@ -188,8 +188,8 @@ fn stop(mut parser: Parser, terminal: &mut Terminal<'_>) -> Result<Exit, Failure
     for run in runs {
         if let Ok(cluster) = Cluster::attach(&run.control()) {
             cluster.stop_for_all();
+            writeln!(terminal.out, "{}", object(&[("stopped", Value::Text(&run.name))]))?;
         }
-        writeln!(terminal.out, "{}", object(&[("stopped", Value::Text(&run.name))]))?;
     }
     Ok(Exit::Ok)
 }

@@ -65,7 +65,7 @@ class EphemeralCluster:
         if not isinstance(dsn_env, str) or not dsn_env or "=" in dsn_env or "\0" in dsn_env:
             raise InvalidArgument(
                 f"dsn_env {dsn_env!r} is not accepted: the name of the environment variable that the application reads "
-                "its connection string from is needed; there is no default"
+                "its connection string from is required; there is no default name"
             )
         self.dsn_env = dsn_env
         self.port = int(port)
