@@ -97,8 +97,15 @@ class Attempt:
         self.is_over = True
         if self._hypothesis is not None:
             self._hypothesis.restore()
-        if not self.is_covered:
-            self.sandbox.__exit__(None, None, None)
+        if self.is_covered:
+            return
+        forgotten = 0
+        while (inner := hermetic.current()) is not None and inner is not self.handle:
+            inner._sandbox.__exit__(None, None, None)
+            forgotten += 1
+        self.sandbox.__exit__(None, None, None)
+        if forgotten:
+            pytest.fail("hermetic: the test entered a sandbox and did not leave it; use a with block", pytrace=False)
 
     def uncover(self) -> None:
         self.is_covered = False

@@ -127,11 +127,16 @@ class Protocol:
 
     def _end(self, attempt: Attempt, *, is_failed: bool = False) -> None:
         __tracebackhide__ = True
-        attempt.leave()
-        late = attempt.verdicts()
-        attempt.is_failed |= is_failed or bool(late)
-        if self._run.recorder is not None:
-            self._run.recorder.settle(attempt)
+        try:
+            attempt.leave()
+        except BaseException:
+            attempt.is_failed = True
+            raise
+        finally:
+            late = attempt.verdicts()
+            attempt.is_failed |= is_failed or bool(late)
+            if self._run.recorder is not None:
+                self._run.recorder.settle(attempt)
         if not is_failed:
             findings.fail_for(late)
 
