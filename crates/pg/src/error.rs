@@ -36,8 +36,8 @@ pub const KINDS: [(Kind, &str); 11] = [
     (Kind::SocketPath, "socket-path"),
     (Kind::Unavailable, "unavailable"),
     (Kind::Version, "version"),
-    (Kind::Space, "space"),
     (Kind::Cache, "cache"),
+    (Kind::Space, "space"),
     (Kind::Start, "start"),
     (Kind::Died, "died"),
     (Kind::Connections, "connections"),
@@ -119,5 +119,25 @@ pub(crate) fn io(kind: Kind, what: impl fmt::Display) -> impl FnOnce(std::io::Er
     move |error| {
         let full = error.raw_os_error() == Some(libc::ENOSPC);
         Error::new(if full { Kind::Space } else { kind }, format!("{what}: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kinds_are_those_of_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/postgres.toml");
+        let table = std::fs::read_to_string(path).unwrap();
+        let kinds = table.lines().filter_map(|line| line.strip_prefix("kind = \"")?.strip_suffix('"'));
+        assert_eq!(kinds.collect::<Vec<_>>(), KINDS.map(|(_, name)| name));
+        assert!(KINDS.iter().all(|(kind, name)| Kind::of_name(name) == Some(*kind)));
+    }
+
+    #[test]
+    fn parts_that_are_empty_are_left_out() {
+        let error = Error::new(Kind::Start, "it failed").of_command("initdb").with_log("one\ntwo\n");
+        assert_eq!(error.to_string(), "it failed\ncommand: initdb\nserver log:\none\ntwo");
     }
 }

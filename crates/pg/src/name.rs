@@ -22,7 +22,7 @@ pub fn check_name(name: &str) -> Result<()> {
     let is_start = |letter: u8| letter.is_ascii_alphabetic() || letter == b'_';
     let is_part = |letter: &u8| is_start(*letter) || letter.is_ascii_digit();
     let bytes = name.as_bytes();
-    let is_good = bytes.first().copied().is_some_and(is_start) && bytes.iter().all(|letter| is_part(letter));
+    let is_good = bytes.first().copied().is_some_and(is_start) && bytes.iter().all(is_part);
     if is_good && bytes.len() <= NAME_LEN_MAX {
         return Ok(());
     }
