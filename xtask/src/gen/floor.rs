@@ -347,7 +347,7 @@ pub fn rust(checkout: &Checkout) -> Outcome<String> {
 
 pub fn python(checkout: &Checkout) -> Outcome<String> {
     let rows = settings(checkout)?;
-    let mut out = format!("# {}\n", mark(SOURCES));
+    let mut out = format!("# {}\n# ruff: noqa: E501\n", mark(SOURCES));
     out.push_str("\"\"\"Names of settings and caches, as the specification has them.\"\"\"\n\n");
     out.push_str("from __future__ import annotations\n\nfrom typing import Final\n");
     let key = |row: &&Setting| python::string(&format!("{PREFIX}{}", row.name));

@@ -1,7 +1,7 @@
 """stricttest: a pytest suite that is either isolated or refuses to run.
 
-The plugin is `stricttest.plugin`, the network stance `stricttest.socketguard`, throwaway databases `stricttest.pgcluster`.
-Importing this package imports none of them.
+The plugin is `stricttest.plugin`, the network stance `stricttest.socketguard`, throwaway databases are
+`stricttest.pgcluster`. Importing this package imports none of them.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     $ stricttest verify
 
-exits with 0 if the record of the last run says that the floor held from its beginning to its end and no later run of pytest has
-left its traces in the project, with 1 if not, and with 2 for a command line that it does not understand.
+exits with 0 if the record of the last run says that the floor held from its beginning to its end and no later run of
+pytest has left its traces in the project, with 1 if not, and with 2 for a command line that it does not understand.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def _record(root: Path) -> dict[str, Any] | None:
 
 
 def _configuration_problems(root: Path) -> list[str]:
-    """The marker in the project's configuration: the five keys, so that a machine without the plugin shows in a review."""
+    """The marker in the project's configuration: the five keys, so that a machine without the plugin shows in a
+    review."""
     texts = [(root / name).read_text(encoding="utf-8", errors="replace") for name in FILES if (root / name).is_file()]
     missing = [key for key in REQUIRED_KEYS if not any(key in text for text in texts)]
     return [f"the project's configuration does not declare {', '.join(missing)}"] if missing else []

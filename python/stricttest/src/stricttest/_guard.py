@@ -1,5 +1,5 @@
-"""Lays stances on the native floor and takes them away. The order of what lies there is kept beside this module's importers,
-so that reloading one of them changes nothing."""
+"""Lays stances on the native floor and takes them away. The order of what lies there is kept beside this module's
+importers, so that reloading one of them changes nothing."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from hermetic import _native
 
-from stricttest._errors import NetworkBlocked, PushBlocked
+from stricttest._errors import NetworkBlocked, PushBlocked, raised
 
 if TYPE_CHECKING:
     from stricttest.socketguard import Policy
 
-_native.floor_classes(NetworkBlocked, PushBlocked)
+_native.floor_classes(raised(NetworkBlocked), raised(PushBlocked))
 
 
 class _Laid:

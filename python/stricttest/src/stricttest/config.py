@@ -33,7 +33,9 @@ class Settings:
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Settings:
         """Settings from checked values, lists as they stand in the file."""
-        given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        }
         given["socket_allowlist"] = tuple(split_entry(entry) for entry in values["socket_allowlist"])
         return cls(**given)
 

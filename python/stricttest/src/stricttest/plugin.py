@@ -41,8 +41,8 @@ def _refuse_temp(config: pytest.Config, session: Session) -> None:
     if problems:
         lines = "".join(f"\n  - {problem}" for problem in problems)
         raise pytest.UsageError(
-            f"stricttest refuses to run: temporary files would land inside a project, where an unanchored git command walks up "
-            f"and commits them.{lines}\nPoint it outside of any repository, for example TMPDIR=/tmp."
+            f"stricttest refuses to run: temporary files would land inside a project, where an unanchored git command "
+            f"walks up and commits them.{lines}\nPoint it outside of any repository, for example TMPDIR=/tmp."
         )
 
 

@@ -1,8 +1,9 @@
 """The network stance of a process: what may be reached, and the guard that refuses the rest.
 
-The guard lies under Python's socket module (a native audit hook), under libc (C drivers such as libpq, ctypes) and under the
-sandboxes of `hermetic`, which may narrow it and never widen it. It is state of the native library: nothing that a program assigns,
-reloads or patches in this module disarms it. Not seen are subprocesses other than forks, static programs and raw system calls.
+The guard lies under Python's socket module (a native audit hook), under libc (C drivers such as libpq, ctypes) and
+under the sandboxes of `hermetic`, which may narrow it and never widen it. It is state of the native library: nothing
+that a program assigns, reloads or patches in this module disarms it. Not seen are subprocesses other than forks,
+static programs and raw system calls.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ def _check_resolution(policy: Policy, host: Any, port: Any = None) -> None:
 
 
 def install(settings: Settings) -> None:
-    """Arms the guard for this process; a later call gives it another stance. What a pytest session has laid stays under it."""
+    """Arms the guard for this process; a later call gives it another stance. What a pytest session has laid stays
+    under it."""
     _guard.install(Policy.from_settings(settings))
 
 

@@ -1,8 +1,9 @@
 """Working directories: one of its own for every test, one for what runs between tests, the project for the harness.
 
-A test that asks for `tmp_path` works there. Any other gets an empty directory that is used again as long as it stays empty, so
-that a test without files costs no directory. What is imported at collection, and fixtures wider than a test, work in a directory
-of the session. Everything that pytest and its plugins do for themselves stays where the run was started.
+A test that asks for `tmp_path` works there. Any other gets an empty directory that is used again as long as it stays
+empty, so that a test without files costs no directory. What is imported at collection, and fixtures wider than a
+test, work in a directory of the session. Everything that pytest and its plugins do for themselves stays where the run
+was started.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import pytest
 
 MARKER = "repo_cwd"
 MARKER_LINE = (
-    "repo_cwd: run the test where pytest was started, in the project, instead of in a directory of its own; an unanchored "
-    "git command of such a test works on the project's repository"
+    "repo_cwd: run the test where pytest was started, in the project, instead of in a directory of its own; an "
+    "unanchored git command of such a test works on the project's repository"
 )
 
 
@@ -41,7 +42,8 @@ class Directories:
         return self._session
 
     def use_base(self, base: Path) -> None:
-        """From now on directories are made below pytest's own temporary directory, which keeps the last runs for a look."""
+        """From now on directories are made below pytest's own temporary directory, which keeps the last runs for a
+        look."""
         self._base = os.path.join(str(base), "cwd")
 
     @contextlib.contextmanager
@@ -114,5 +116,5 @@ def put_tmp_path_first(items: list[pytest.Item]) -> None:
 
 
 def _is_of_test(name: str, defs: dict[str, Any]) -> bool:
-    found = defs.get(name)
+    found: Any = defs.get(name)
     return bool(found) and found[-1].scope == "function" and name != "request"

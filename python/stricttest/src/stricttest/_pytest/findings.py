@@ -15,7 +15,8 @@ _KINDS = {7: NETWORK, 8: PROCESS, 9: WRITE}
 REFUSALS = (NETWORK, PROCESS)
 
 Entry = dict[str, Any]
-"""kind, subject, port, count, message, site; `expected` where the test asked for the refusal by name; `test` its node id."""
+"""kind, subject, port, count, message, site; `expected` where the test asked for the refusal by name; `test` its node
+id."""
 
 
 class Spool:
@@ -82,7 +83,7 @@ def _is_of(refusal: Refusal, entry: Entry) -> bool:
 
 def is_decisive(entry: Entry) -> bool:
     """Whether a test that has this must fail."""
-    return entry["kind"] in REFUSALS and entry["count"] > entry.get("expected", 0)
+    return bool(entry["kind"] in REFUSALS) and int(entry["count"]) > int(entry.get("expected", 0))
 
 
 def line(entry: Entry) -> str:

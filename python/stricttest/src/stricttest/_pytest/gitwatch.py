@@ -1,7 +1,8 @@
-"""Watches git itself: every git of every descendant writes down its command line, and a push that would have left is found.
+"""Watches git itself: every git of every descendant writes down its command line, and a push that would have left is
+found.
 
-The audit hook sees programs that this process starts; a push by a child of a child is only seen here. Nothing has left in
-either case: the lockdown refuses the transport.
+The audit hook sees programs that this process starts; a push by a child of a child is only seen here. Nothing has
+left in either case: the lockdown refuses the transport.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class GitWatch:
         _native.floor_note_process(
             url,
             f"stricttest saw a program that a test had started try a git push to another machine{where}\n"
-            f"  command: {' '.join(words)}\n  remote: {remote}\n  url: {url}\nThe transport was locked, so nothing left.",
+            f"  command: {' '.join(words)}\n  remote: {remote}\n  url: {url}\n"
+            "The transport was locked, so nothing left.",
             "",
         )

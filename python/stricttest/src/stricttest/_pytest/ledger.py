@@ -1,4 +1,5 @@
-"""What the run has noticed, collected from the reports of tests, here and from xdist workers; its verdict and its closing report."""
+"""What the run has noticed, collected from the reports of tests, here and from xdist workers; its verdict and its
+closing report."""
 
 from __future__ import annotations
 
@@ -63,7 +64,10 @@ class Ledger:
         entries = [dict(entry) for entry in self._entries]
         for entry in entries:
             entry.pop("told", None)
-        of = lambda kind: [entry for entry in entries if entry["kind"] == kind]  # noqa: E731
+
+        def of(kind: str) -> list[Entry]:
+            return [entry for entry in entries if entry["kind"] == kind]
+
         return {
             "stance": self._session.policy.describe(),
             "hosts_tried": of(findings.NETWORK),

@@ -35,7 +35,10 @@ class Declared:
 
 def declare(parser: pytest.Parser) -> None:
     for key in (*REQUIRED_KEYS, *OPTIONAL_KEYS):
-        parser.addini(key, SETTING_DOCS[key], type="linelist" if key in LIST_KEYS else None)
+        if key in LIST_KEYS:
+            parser.addini(key, SETTING_DOCS[key], type="linelist")
+        else:
+            parser.addini(key, SETTING_DOCS[key])
     group = parser.getgroup("stricttest")
     group.addoption(
         "--stricttest-report",
@@ -53,7 +56,8 @@ def declare(parser: pytest.Parser) -> None:
 
 
 def _entries(config: pytest.Config) -> dict[str, Any]:
-    """The configuration as pytest has read it: before pytest 9 plain values, then objects that know where they come from."""
+    """The configuration as pytest has read it: before pytest 9 plain values, then objects that know where they come
+    from."""
     found = getattr(config, "_inicfg", None)
     return dict(found if found is not None else config.inicfg)
 
@@ -101,7 +105,8 @@ def refuse(declared: Declared) -> None:
     if declared.overrides:
         keys = ", ".join(declared.overrides)
         lines.append(
-            f"{keys}: set with -o on the command line or in PYTEST_ADDOPTS; the floor is declared in the project's file alone"
+            f"{keys}: set with -o on the command line or in PYTEST_ADDOPTS; the floor is declared in the project's "
+            f"file alone"
         )
     lines += declared.problems
     if declared.missing:

@@ -124,7 +124,8 @@ class Protocol:
         return report
 
     def _wait_for_threads(self) -> None:
-        """A thread that the test has started and not waited for gets a moment, so that what it does is told of this test."""
+        """A thread that the test has started and not waited for gets a moment, so that what it does is told of this
+        test."""
         if threading.active_count() <= self._threads:
             return
         rest = THREADS_SECONDS_MAX

@@ -1,4 +1,5 @@
-"""The record of the last run: what `stricttest verify` asserts in CI, since a plugin that was switched off can say nothing."""
+"""The record of the last run: what `stricttest verify` asserts in CI, since a plugin that was switched off can say
+nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ FORMAT = 1
 
 
 class Record:
-    """Written twice: at the beginning as not isolated, so that a crash leaves no good record, and at the end as it was."""
+    """Written twice: at the beginning as not isolated, so that a crash leaves no good record, and at the end as it
+    was."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -57,7 +57,8 @@ class Session:
         self.helpers = helpers.allow(self.config, self.environment.root)
 
     def use_basetemp(self) -> None:
-        """pytest's temporary directory stays where the machine keeps such things, so that it can be looked at afterwards."""
+        """pytest's temporary directory stays where the machine keeps such things, so that it can be looked at
+        afterwards."""
         factory: Any = getattr(self.config, "_tmp_path_factory", None)
         if factory is None:
             return

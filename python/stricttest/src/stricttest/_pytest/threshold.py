@@ -29,6 +29,6 @@ class Threshold:
         handshake = os.environ.get(settings.sandbox_env)
         if _native.floor_is_bare_run_refused(self._session.declared.values, count, handshake):
             raise pytest.UsageError(
-                f"stricttest refuses to run {count} tests outside of the sandbox: at most {settings.threshold} may run bare "
-                f"(stricttest_threshold). Run {settings.runner_command}, or select fewer tests."
+                f"stricttest refuses to run {count} tests outside of the sandbox: at most {settings.threshold} may run "
+                f"bare (stricttest_threshold). Run {settings.runner_command}, or select fewer tests."
             )
