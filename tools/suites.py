@@ -1,5 +1,6 @@
-"""Runs the test suites: Rust's, Go's and Node's once, Python's once on each CPython of the machine, and closes with one line
-for each. `lockstep` compares which shared cases the languages ran.
+"""Runs the test suites: Rust's, Go's and Node's once, Python's once on each CPython of the machine.
+
+Closes with one line for each. `lockstep` compares which shared cases the languages ran.
 
 The closing lines are the runners' own. Output goes straight through and is kept under `build/logs/`. A suite that fails
 does not stop the ones after it; the exit code is 1 if any failed. Environments are left to `environments.py`.

@@ -1,7 +1,7 @@
 """Compares how many cases of each shared vector file every language ran: a forgotten file is a failure and no silence.
 
-Each runner prints `vectors NAME: N cases`. Rust runs every file; a language that implements a behaviour again runs it too,
-all of it unless `SHARED` says which part. What is embedded (Rust behind a binding) has no second runner.
+Each runner prints `vectors NAME: N cases`. Rust runs every file; a language that implements a behaviour again runs it
+too, all of it unless `SHARED` says which part. What is embedded (Rust behind a binding) has no second runner.
 
     $ python3 tests/lockstep/lockstep.py
     credentials     rust 80  go 80  node 80
