@@ -1,12 +1,14 @@
 package hygiene_test
 
 import (
+	"errors"
 	"os"
 	"sort"
 	"testing"
 
 	"github.com/smm-h/stricttest/go/hygiene"
 	"github.com/smm-h/stricttest/go/internal/exported"
+	"github.com/smm-h/stricttest/go/pgcluster"
 )
 
 // What the reference of the package promises by name.
@@ -83,10 +85,34 @@ func TestATestSetsAFakeCredentialAfterwards(t *testing.T) {
 	wantVariable(t, "GITHUB_TOKEN", "real")
 }
 
+func TestAnIsolatedTestReachesItsThrowawayDatabase(t *testing.T) {
+	t.Setenv("DATABASE_URL", "postgresql://production")
+	cluster, err := pgcluster.Start("DATABASE_URL")
+	if errors.Is(err, pgcluster.ErrPostgresUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	during(t, func(t *testing.T) {
+		own := cluster.Database(t)
+		hygiene.Isolate(t)
+		wantVariable(t, "DATABASE_URL", own)
+		if found, err := cluster.SQL("select 1"); err != nil || found != "1" {
+			t.Errorf("the database says %q, %v", found, err)
+		}
+	})
+	during(t, func(t *testing.T) {
+		hygiene.Isolate(t)
+		wantVariable(t, "DATABASE_URL", cluster.BaseURL())
+	})
+}
+
 func TestTheAddressOfAThrowawayDatabaseIsNoCredential(t *testing.T) {
 	t.Setenv("DATABASE_URL", "postgresql:///test_1")
 	exported.Add("DATABASE_URL", "postgresql:///test_1")
-	t.Cleanup(func() { exported.Remove("DATABASE_URL") })
+	t.Cleanup(func() { exported.Remove("DATABASE_URL", "postgresql:///test_1") })
 	during(t, func(t *testing.T) {
 		hygiene.Isolate(t)
 		wantVariable(t, "DATABASE_URL", "postgresql:///test_1")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/smm-h/stricttest/go/hygiene"
+	"github.com/smm-h/stricttest/go/internal/exported"
 )
 
 func TestIsolateBindsTheWholeFloorAndGivesEverythingBack(t *testing.T) {
@@ -149,6 +150,20 @@ func TestVariablesThatATestLeavesAreRestoredAndNamed(t *testing.T) {
 	wantVariable(t, "SHOP_SIZE", "small")
 	wantVariable(t, "SHOP_COLOUR", "red")
 	if len(own.logs) != 1 || !strings.Contains(own.logs[0], "SHOP_COLOUR, SHOP_SIZE, SHOP_THEME;") {
+		t.Errorf("the log says %q", own.logs)
+	}
+}
+
+func TestAClusterThatTheFirstTestStartedForAllStays(t *testing.T) {
+	absent(t, "SHOP_DATABASE_URL")
+	own := &recorder{TB: t}
+	hygiene.Isolate(own)
+	os.Setenv("SHOP_DATABASE_URL", "postgresql:///")
+	exported.Add("SHOP_DATABASE_URL", "postgresql:///")
+	t.Cleanup(func() { exported.Remove("SHOP_DATABASE_URL", "postgresql:///") })
+	own.end()
+	wantVariable(t, "SHOP_DATABASE_URL", "postgresql:///")
+	if len(own.logs) != 0 {
 		t.Errorf("the log says %q", own.logs)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/smm-h/stricttest/go/internal/exported"
 )
 
 // scope is what this package changed for one test, and how it was before. A test has at most one; it ends with the test.
@@ -118,7 +120,15 @@ func (own *scope) undo(atStart, atEnd []string) []string {
 	}
 	var names []string
 	left := own.untouched(atEnd)
-	for name, value := range own.untouched(atStart) {
+	promised := own.untouched(atStart)
+	for name, value := range left {
+		// A cluster that was started for all tests, by the first of them.
+		if exported.Is(name, value) {
+			delete(left, name)
+			delete(promised, name)
+		}
+	}
+	for name, value := range promised {
 		if now, isSet := left[name]; !isSet || now != value {
 			restore(name, before{value, true})
 			names = append(names, name)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/smm-h/stricttest/go/internal/exported"
 )
 
 const (
@@ -54,6 +56,8 @@ func Start(dsnEnv string, options ...Option) (*Cluster, error) {
 	}
 	c.previous, c.hadPrevious = os.LookupEnv(dsnEnv)
 	os.Setenv(dsnEnv, c.BaseURL())
+	// Package hygiene would take a DATABASE_URL for somebody's.
+	exported.Add(dsnEnv, c.BaseURL())
 	return c, nil
 }
 
@@ -110,6 +114,7 @@ func (c *Cluster) Stop() {
 		c.session.close()
 		c.session = nil
 	}
+	exported.Remove(c.dsnEnv, c.BaseURL())
 	if c.hadPrevious {
 		os.Setenv(c.dsnEnv, c.previous)
 	} else {
@@ -166,6 +171,8 @@ func (c *Cluster) Database(t testing.TB) string {
 		}
 	})
 	t.Setenv(c.dsnEnv, address)
+	exported.Add(c.dsnEnv, address)
+	t.Cleanup(func() { exported.Remove(c.dsnEnv, address) })
 	return address
 }
 

@@ -4,29 +4,30 @@ package exported
 
 import "sync"
 
+type entry struct{ name, value string }
+
 var (
-	lock   sync.Mutex
-	values = map[string]string{}
+	lock    sync.Mutex
+	entries = map[entry]bool{}
 )
 
-// Add notes that name was set to value.
+// Add notes that name was set to value, until it is removed; a name may have several values, one inside the other.
 func Add(name, value string) {
 	lock.Lock()
 	defer lock.Unlock()
-	values[name] = value
+	entries[entry{name, value}] = true
 }
 
-// Remove notes that name is no longer ours.
-func Remove(name string) {
+// Remove notes that the value is no longer ours.
+func Remove(name, value string) {
 	lock.Lock()
 	defer lock.Unlock()
-	delete(values, name)
+	delete(entries, entry{name, value})
 }
 
 // Is tells whether name holds what we put there.
 func Is(name, value string) bool {
 	lock.Lock()
 	defer lock.Unlock()
-	ours, ok := values[name]
-	return ok && ours == value
+	return entries[entry{name, value}]
 }
