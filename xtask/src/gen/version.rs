@@ -5,14 +5,18 @@ use crate::checkout::{Checkout, Outcome};
 use toml::{Table, Value};
 
 /// Manifests and where in them the version stands.
-const MANIFESTS: [(&str, &[&str]); 2] =
-    [("Cargo.toml", &["workspace", "package", "version"]), ("pyproject.toml", &["project", "version"])];
+const MANIFESTS: [(&str, &[&str]); 4] = [
+    ("Cargo.toml", &["workspace", "package", "version"]),
+    ("pyproject.toml", &["project", "version"]),
+    ("python/stricttest/pyproject.toml", &["project", "version"]),
+    ("typescript/package.json", &["version"]),
+];
 
 pub fn check(checkout: &Checkout) -> Outcome {
     let version = checkout.read("VERSION")?;
     let version = version.trim();
     for (path, keys) in MANIFESTS {
-        let manifest: Table = super::table(checkout, path)?;
+        let manifest = read(checkout, path)?;
         match text_at(&manifest, keys) {
             // A manifest that takes its version from another one has none to go stale.
             None => {}
@@ -26,6 +30,13 @@ pub fn check(checkout: &Checkout) -> Outcome {
         }
     }
     Ok(())
+}
+
+fn read(checkout: &Checkout, path: &str) -> Outcome<Table> {
+    if path.ends_with(".toml") {
+        return super::table(checkout, path);
+    }
+    serde_json::from_str(&checkout.read(path)?).map_err(|error| format!("{path}: {error}"))
 }
 
 fn text_at<'table>(table: &'table Table, keys: &[&str]) -> Option<&'table str> {

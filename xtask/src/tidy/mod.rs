@@ -28,7 +28,8 @@ const RULES: [Rule; 10] = [
     Rule { applies: is_text, check: text::machine_paths },
     Rule { applies: is_text, check: text::open_markers },
     Rule { applies: is_text, check: text::words },
-    Rule { applies: is_text, check: text::space },
+    // gofmt indents with tabs, and is asked itself.
+    Rule { applies: |path| is_text(path) && !has_ending(path, &["go"]), check: text::space },
     Rule { applies: is_code_or_table, check: text::long_lines },
     Rule { applies: is_rust, check: function::long_functions },
     Rule { applies: |path| is_rust(path) && !may_be_unsafe(path), check: rust::unsafe_blocks },
@@ -61,8 +62,9 @@ fn has_ending(path: &str, endings: &[&str]) -> bool {
 
 /// Files that people write. Lock files, and what tests compare with, are made by tools.
 fn is_text(path: &str) -> bool {
-    const ENDINGS: [&str; 14] =
-        ["rs", "py", "pyi", "toml", "md", "json", "c", "h", "sh", "yml", "yaml", "ini", "cfg", "txt"];
+    const ENDINGS: [&str; 17] = [
+        "rs", "py", "pyi", "go", "ts", "mjs", "toml", "md", "json", "c", "h", "sh", "yml", "yaml", "ini", "cfg", "txt",
+    ];
     let is_made = ["/data/", "/snapshots/", "/journals/"].iter().any(|folder| path.contains(folder));
     let is_plain = matches!(path, "Makefile" | "VERSION" | ".gitignore" | ".ci/run");
     is_plain || has_ending(path, &ENDINGS) && !is_made
