@@ -415,9 +415,9 @@ pub const PRESERVED: &[Preserve] = &[
 /// Variables that move, and where to.
 #[rustfmt::skip]
 pub const FOLDERS: &[Folder] = &[
-    Folder { name: "APPDATA", folder: "home/AppData/Roaming", is_private: false },
+    Folder { name: "APPDATA", folder: "appdata-roaming", is_private: false },
     Folder { name: "HOME", folder: "home", is_private: false },
-    Folder { name: "LOCALAPPDATA", folder: "home/AppData/Local", is_private: false },
+    Folder { name: "LOCALAPPDATA", folder: "appdata-local", is_private: false },
     Folder { name: "TEMP", folder: "tmp", is_private: false },
     Folder { name: "TMP", folder: "tmp", is_private: false },
     Folder { name: "TMPDIR", folder: "tmp", is_private: false },

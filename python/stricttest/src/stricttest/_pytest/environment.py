@@ -32,8 +32,7 @@ class Environment:
             self.real_tmp = tempfile.gettempdir()
         self.root = os.path.realpath(tempfile.mkdtemp(prefix=declared.settings.tmp_prefix, dir=self.real_tmp))
         self.home = os.path.join(self.root, "home")
-        self.trace = os.path.join(self.root, "git-trace.jsonl")
-        self.spool = os.path.join(self.root, "findings.tsv")
+        self.witness = os.path.join(self.root, "witness")
         self.removed: dict[str, str] = {}
         self._apply(declared, invocation_dir)
 
@@ -43,8 +42,7 @@ class Environment:
             os.makedirs(path, mode=0o700 if is_private else 0o777, exist_ok=True)
         for path, text in files:
             Path(path).write_text(text, encoding="utf-8")
-        for path in (self.trace, self.spool):
-            Path(path).touch()
+        Path(self.witness).touch()
         for name, value, cause, reason in changes:
             if value is None:
                 if os.environ.pop(name, None) is not None and cause == "credential":
@@ -53,7 +51,7 @@ class Environment:
                 os.environ[name] = value
         os.environ[REAL_TMP] = self.real_tmp
         # Every git of every descendant tells what it was asked to do; a push that leaves the machine is found there.
-        os.environ[GIT_TRACE] = self.trace
+        os.environ[GIT_TRACE] = self.witness
         # Hypothesis keeps its examples where the run was started, and not where its module happened to be imported.
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(invocation_dir / ".hypothesis"))
         tempfile.tempdir = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,37 +18,17 @@ Entry = dict[str, Any]
 id."""
 
 
-class Spool:
-    """Findings of forked children: one line each in a file that they append to."""
-
-    def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._seen = 0
-
-    def close(self) -> None:
-        os.close(self._fd)
-
-    def take(self) -> list[Entry]:
-        size = os.fstat(self._fd).st_size
-        if size == self._seen:
-            return []
-        text = os.pread(self._fd, size - self._seen, self._seen)
-        whole = text[: text.rfind(b"\n") + 1]
-        self._seen += len(whole)
-        entries = []
-        for line in whole.decode("utf-8", "replace").splitlines():
-            kind, port, count, subject, message, site = line.split("\t")
-            entries.append(
-                {
-                    "kind": _KINDS.get(int(kind), kind),
-                    "subject": subject,
-                    "port": int(port) if int(port) >= 0 else None,
-                    "count": int(count),
-                    "message": f"{message} (in a forked process)",
-                    "site": site,
-                }
-            )
-        return entries
+def from_line(line: str) -> Entry:
+    """What a forked child has written down: kind, port, count, subject, message and site, separated by tabs."""
+    kind, port, count, subject, message, site = line.split("\t")
+    return {
+        "kind": _KINDS.get(int(kind), kind),
+        "subject": subject,
+        "port": int(port) if int(port) >= 0 else None,
+        "count": int(count),
+        "message": f"{message} (in a forked process)",
+        "site": site,
+    }
 
 
 def take_native() -> list[Entry]:
@@ -83,7 +62,8 @@ def _is_of(refusal: Refusal, entry: Entry) -> bool:
 
 def is_decisive(entry: Entry) -> bool:
     """Whether a test that has this must fail."""
-    return bool(entry["kind"] in REFUSALS) and int(entry["count"]) > int(entry.get("expected", 0))
+    count: int = entry["count"]
+    return entry["kind"] in REFUSALS and count > entry.get("expected", 0)
 
 
 def line(entry: Entry) -> str:

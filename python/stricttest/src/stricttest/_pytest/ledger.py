@@ -45,6 +45,7 @@ class Ledger:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         own = self._session
+        own.witness.finish()
         own.take_unowned()
         if own.is_worker:
             output = own.config.workeroutput  # type: ignore[attr-defined]

@@ -13,9 +13,9 @@ from stricttest import _guard
 from stricttest._pytest import findings, helpers, options
 from stricttest._pytest.directories import Directories
 from stricttest._pytest.environment import Environment
-from stricttest._pytest.findings import Entry, Spool
-from stricttest._pytest.gitwatch import GitWatch
+from stricttest._pytest.findings import Entry
 from stricttest._pytest.leaks import Variables
+from stricttest._pytest.witness import Witness
 from stricttest.socketguard import Policy
 
 KEY = pytest.StashKey["Session"]()
@@ -39,13 +39,12 @@ class Session:
         self._ident = _guard.lay(
             self.policy,
             home=self.environment.home,
-            spool=self.environment.spool,
+            spool=self.environment.witness,
             root=str(config.rootpath),
             session=True,
         )
         self.directories = Directories(config, os.path.join(self.environment.root, "cwd"), self.settings.import_cwd)
-        self.git = GitWatch(self.environment.trace)
-        self.spool = Spool(self.environment.spool)
+        self.witness = Witness(self.environment.witness)
         self.variables = Variables()
         _sessions.append(self)
 
@@ -82,8 +81,7 @@ class Session:
 
     def take(self) -> list[Entry]:
         """What was noticed since the last call."""
-        self.git.look()
-        entries = self.spool.take()
+        entries = self.witness.take()
         if _native.floor_pending():
             entries += findings.take_native()
         if entries:
@@ -101,8 +99,7 @@ class Session:
         self.watch(False)
         _sessions.remove(self)
         _guard.take_away(self._ident)
-        self.git.close()
-        self.spool.close()
+        self.witness.close()
         self.environment.restore()
         if _sessions and _sessions[-1]._is_watching:
             _sessions[-1].watch(True)

@@ -1,5 +1,5 @@
-"""Watches git itself: every git of every descendant writes down its command line, and a push that would have left is
-found.
+"""What other processes do, from one file that they append to. Forked children add what the floor refused them; every git
+of every descendant adds its command line, and a push that would have left is found there.
 
 The audit hook sees programs that this process starts; a push by a child of a child is only seen here. Nothing has
 left in either case: the lockdown refuses the transport.
@@ -12,12 +12,14 @@ import os
 from typing import Any
 
 from hermetic import _native
+from stricttest._pytest.findings import Entry, from_line
 
 COMMANDS = ("push", "send-pack", "http-push")
 LEN_MAX = 64 * 1024 * 1024
+"""Bytes of the file that are read; a suite that starts that many gits is no longer watched at this ring."""
 
 
-class GitWatch:
+class Witness:
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._seen = 0
@@ -28,22 +30,32 @@ class GitWatch:
     def close(self) -> None:
         os.close(self._fd)
 
-    def look(self) -> None:
-        """Notes what git was asked to push since the last look. Costs one system call where no git ran."""
+    def take(self) -> list[Entry]:
+        """What was added since the last call. Costs one system call where nothing was; pushes are noted on the floor."""
         size = os.fstat(self._fd).st_size
         if size == self._seen or self._seen > LEN_MAX:
-            return
+            return []
         text = self._rest + os.pread(self._fd, size - self._seen, self._seen)
         self._seen = size
         *lines, self._rest = text.split(b"\n")
+        entries = []
         for line in lines:
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue
-            self._event(event)
+            if line.startswith(b"{"):
+                self._git(line)
+            elif line:
+                entries.append(from_line(line.decode("utf-8", "replace")))
+        return entries
 
-    def _event(self, event: dict[str, Any]) -> None:
+    def finish(self) -> None:
+        """Judges the gits that never said how they ended."""
+        for ident in list(self._starts):
+            self._judge(self._starts.pop(ident), self._trees.pop(ident, ""))
+
+    def _git(self, line: bytes) -> None:
+        try:
+            event: dict[str, Any] = json.loads(line)
+        except ValueError:
+            return
         ident, kind = str(event.get("sid")), event.get("event")
         if kind == "start":
             words = [str(word) for word in event.get("argv", ())]
