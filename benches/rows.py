@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from postgres_rows import TABLE, Postgres
 from samples import HEAVY, JournalSize, Probe, Process, Suite
 
 BENCH, REFERENCE, FREEZEGUN, TRAVEL, SOCKET = "bench", "hermetic-0.1.0", "freezegun", "time-machine", "pytest-socket"
-Sample = Probe | Process | Suite | JournalSize
+Sample = Probe | Process | Suite | JournalSize | Postgres
 
 
 def plain(own: float, base: float) -> float:
@@ -169,4 +170,12 @@ def import_rows() -> list[Row]:
     ]
 
 
-ROWS: list[Row] = [*enter_rows(), *reading_rows(), *suite_rows(), *journal_rows(), *import_rows()]
+def postgres_rows() -> list[Row]:
+    def row(key: str, question: str, limit: float, tool: str, what: str, peers: tuple[str, ...]) -> Row:
+        others = {peer: Pair(Postgres(peer, what)) for peer in peers}
+        return Row(key, question, "ms", limit, Pair(Postgres(tool, what)), peers=others)
+
+    return [row(*line) for line in TABLE]
+
+
+ROWS: list[Row] = [*enter_rows(), *reading_rows(), *suite_rows(), *journal_rows(), *import_rows(), *postgres_rows()]
