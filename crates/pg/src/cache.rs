@@ -18,7 +18,7 @@ use crate::registry::own_directory;
 use crate::version::Version;
 
 /// Part of every key: changes when what is put into an entry changes.
-const SCHEMA: &str = "hermetic-pg cache 1";
+const SCHEMA: &str = "hermetic-pg cache 2";
 /// Entries that are kept; the ones used longest ago go first.
 const ENTRIES_MAX: usize = 24;
 

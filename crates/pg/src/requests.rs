@@ -184,7 +184,9 @@ impl Client {
 fn phase_of(path: &str, own_database: &str) -> Option<Phase> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_of_a_run = matches!(name, "postmaster.pid" | "postmaster.opts" | "pg_internal.init" | "current_logfiles");
-    if is_of_a_run || path.starts_with("pg_stat_tmp/") {
+    // Maps of free space and of visibility: the server does without, and makes them anew. A quarter of all files.
+    let is_map = name.ends_with("_fsm") || name.ends_with("_vm");
+    if is_of_a_run || is_map || path.starts_with("pg_stat_tmp/") {
         return None;
     }
     match path.strip_prefix("base/").and_then(|rest| rest.split_once('/')) {
@@ -199,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_a_run_leaves_is_not_kept_and_other_databases_come_later() {
-        for path in ["postmaster.pid", "base/5/pg_internal.init", "pg_stat_tmp/global.stat"] {
+        for path in ["postmaster.pid", "base/5/pg_internal.init", "pg_stat_tmp/global.stat", "base/5/1249_fsm"] {
             assert_eq!(phase_of(path, "5"), None, "{path}");
         }
         assert_eq!(phase_of("base/5/1249", "5"), Some(Phase::Start));
