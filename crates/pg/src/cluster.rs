@@ -290,7 +290,8 @@ impl Cluster {
 
     fn explain(&self, statements: &str, failure: &Failure) -> Error {
         if matches!(failure, Failure::Broken(_)) {
-            if let Err(died) = self.check_for_a_while() {
+            // The supervisor may hear of the server's end a moment after us, so it waits a little before it answers.
+            if let Err(died) = self.request(&["broken"]) {
                 return died;
             }
         }
@@ -303,15 +304,6 @@ impl Cluster {
             error.log = log;
         }
         error
-    }
-
-    /// The supervisor may hear of the server's end a moment after a client does. A request that needs the server waits for
-    /// that inside the supervisor.
-    fn check_for_a_while(&self) -> Result<()> {
-        match self.request(&["sessions"]) {
-            Err(error) if matches!(error.kind, Kind::Died | Kind::Stopped) => Err(error),
-            _ => Ok(()),
-        }
     }
 
     /// Lets go of the cluster without ending it: from now on it lasts as long as the process that owns it, whatever becomes of

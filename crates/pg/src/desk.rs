@@ -21,6 +21,8 @@ const MAKERS: usize = 2;
 /// How often a database's sessions are looked for while they end; 0.5 ms apart.
 const SESSION_POLLS: u32 = 10_000;
 const SESSION_POLL: Duration = Duration::from_micros(500);
+/// How long the end of the server may take to be known after a connection broke.
+const BREAK_LIMIT: Duration = Duration::from_secs(2);
 /// How often a database is renamed again when somebody connects to it in between.
 const RENAME_TRIES: u32 = 20;
 
@@ -312,6 +314,17 @@ impl Desk {
         self.state().died.clone().map_or(Ok(()), Err)
     }
 
+    /// As [`Desk::alive`], for somebody whose connection broke: the server may have ended a moment ago, and its end is not
+    /// known yet.
+    ///
+    /// # Errors
+    /// [`Kind::Died`].
+    pub fn alive_after_break(&self) -> Result<()> {
+        let state = self.state();
+        let waited = self.changed.wait_timeout_while(state, BREAK_LIMIT, |state| state.died.is_none());
+        waited.unwrap_or_else(PoisonError::into_inner).0.died.clone().map_or(Ok(()), Err)
+    }
+
     // --- threads ------------------------------------------------------------------------------------------------
 
     fn make(&self) {
@@ -411,10 +424,8 @@ impl Desk {
     /// A failure as an error of ours. A broken connection may be the first sign that the server has ended.
     pub fn explain(&self, statement: &str, failure: &Failure) -> Error {
         if matches!(failure, Failure::Broken(_)) {
-            let state = self.state();
-            let waited = self.changed.wait_timeout_while(state, Duration::from_secs(2), |state| state.died.is_none());
-            if let Some(died) = &waited.unwrap_or_else(PoisonError::into_inner).0.died {
-                return died.clone();
+            if let Err(died) = self.alive_after_break() {
+                return died;
             }
         }
         explain(statement, failure).with_log(tail(&self.plan.log()))

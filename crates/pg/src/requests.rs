@@ -121,6 +121,7 @@ impl Client {
             }
             ["info"] => Ok(describe(&self.desk)),
             ["alive"] => self.desk.alive().map(|()| Vec::new()),
+            ["broken"] => self.desk.alive_after_break().map(|()| Vec::new()),
             ["log"] => Ok(vec![tail(&self.desk.plan.log())]),
             ["sessions"] => Ok(vec![self.desk.sessions()?]),
             ["freeze", target, template, copies] => self.freeze(Path::new(target), template, copies),
