@@ -51,7 +51,12 @@ def test_git_gets_a_throwaway_identity_and_no_transport(floored):
     assert told["GIT_DIR"] is None and told["GIT_ALLOW_PROTOCOL"] == "file"
     assert told["GIT_AUTHOR_NAME"] == 'Zoë "Z" #1' and told["GIT_COMMITTER_EMAIL"] == "stricttest@example.invalid"
     assert "/other-" in told["HOME"]
-    for line in ('user.name=Zoë "Z" #1', "protocol.ssh.allow=never", "init.defaultbranch=main", "maintenance.auto=false"):
+    for line in (
+        'user.name=Zoë "Z" #1',
+        "protocol.ssh.allow=never",
+        "init.defaultbranch=main",
+        "maintenance.auto=false",
+    ):
         assert line in told["git"]
 
 
@@ -101,7 +106,9 @@ def test_conftest_modules_and_later_plugins_see_the_throwaway_world(floored):
 def test_the_floor_comes_first_where_the_project_says_so(floored):
     floored.settings(addopts="-p stricttest")
     floored.file("early.py", "import os\nHOME, TOKEN = os.environ['HOME'], os.environ.get('GH_TOKEN')\n")
-    floored.file("test_a.py", "import early\ndef test_a(): print('EARLY', early.TOKEN, 'stricttest-env-' in early.HOME)\n")
+    floored.file(
+        "test_a.py", "import early\ndef test_a(): print('EARLY', early.TOKEN, 'stricttest-env-' in early.HOME)\n"
+    )
     ran = floored.pytest("-qs", "-p", "early", env={"GH_TOKEN": "x", "PYTHONPATH": str(floored.root)})
     assert ran.line("EARLY") == "None True", ran.text
 

@@ -49,11 +49,8 @@ class Directories:
     @contextlib.contextmanager
     def outside_of_tests(self) -> Iterator[None]:
         """Imports and wider fixtures."""
-        if not self._is_isolated:
-            yield
-            return
         before = _current()
-        os.chdir(self.session)
+        os.chdir(self.session if self._is_isolated else self._start)
         try:
             yield
         finally:

@@ -1,5 +1,5 @@
-"""What other processes do, from one file that they append to. Forked children add what the floor refused them; every git
-of every descendant adds its command line, and a push that would have left is found there.
+"""What other processes do, from one file that they append to. Forked children add what the floor refused them; every
+git of every descendant adds its command line, and a push that would have left is found there.
 
 The audit hook sees programs that this process starts; a push by a child of a child is only seen here. Nothing has
 left in either case: the lockdown refuses the transport.
@@ -12,6 +12,7 @@ import os
 from typing import Any
 
 from hermetic import _native
+
 from stricttest._pytest.findings import Entry, from_line
 
 COMMANDS = ("push", "send-pack", "http-push")
@@ -31,7 +32,8 @@ class Witness:
         os.close(self._fd)
 
     def take(self) -> list[Entry]:
-        """What was added since the last call. Costs one system call where nothing was; pushes are noted on the floor."""
+        """What was added since the last call. Costs one system call where nothing was; pushes are noted on the
+        floor."""
         size = os.fstat(self._fd).st_size
         if size == self._seen or self._seen > LEN_MAX:
             return []
