@@ -149,6 +149,8 @@ pub mod finding {
     pub const REPLAY_LEFTOVER: u32 = 5;
     /// Recording stopped early (a full disk); the journal is truthful up to there.
     pub const RECORD_STOPPED: u32 = 6;
+    /// All threads of the sandbox wait for each other, and no deadline will end it.
+    pub const DEADLOCK: u32 = 7;
 }
 
 /// Something that the engine noticed inside a sandbox. Equal findings are counted, not repeated.
@@ -243,6 +245,8 @@ pub struct Host {
     /// Makes the calling thread raise an error for the finding `kind` at its next opportunity; the error's text is the
     /// thread's last finding. Only called while `is_running`.
     pub interrupt: Option<unsafe extern "C" fn(kind: u32)>,
+    /// As `interrupt`, for a thread that does not run host code now: it is about to come back from a wait.
+    pub interrupt_later: Option<unsafe extern "C" fn(kind: u32)>,
 }
 
 /// The engine, as front ends see it. `id` is what `enter` returned.

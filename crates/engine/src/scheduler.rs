@@ -183,6 +183,11 @@ impl Scheduler<'_> {
         done
     }
 
+    /// Ends the wait of a thread by telling it that nobody else will.
+    pub fn break_deadlock(&mut self, slot: usize) {
+        self.end_wait(slot, Outcome::Deadlock);
+    }
+
     /// Ends every wait of a process, because the sandbox changed under it, and forgets its threads.
     pub fn move_all(&mut self, process: u32, mut woken: impl FnMut(usize)) {
         for slot in 0..self.entries.len() {
@@ -199,9 +204,9 @@ impl Scheduler<'_> {
         self.batons[process as usize] = 0;
     }
 
-    /// What to do now. `is_asleep` tells whether the kernel has that thread asleep; `is_external` whether something that is
-    /// no part of the table may still answer.
-    pub fn next(&mut self, is_external: bool, mut is_asleep: impl FnMut(usize) -> bool) -> Step {
+    /// What to do now. `is_asleep` tells whether the kernel has that thread asleep; `is_external`, asked before time jumps,
+    /// whether something that is no part of the table may still answer.
+    pub fn next(&mut self, is_external: impl FnOnce() -> bool, mut is_asleep: impl FnMut(usize) -> bool) -> Step {
         // A thread that the kernel has woken will say so in a moment: choosing before that would be a race.
         for slot in 0..self.entries.len() {
             if self.entries[slot].state == State::Asleep && !is_asleep(slot) {
@@ -218,7 +223,7 @@ impl Scheduler<'_> {
         self.jump(is_external)
     }
 
-    fn jump(&mut self, is_external: bool) -> Step {
+    fn jump(&mut self, is_external: impl FnOnce() -> bool) -> Step {
         let mut earliest = NEVER;
         let mut is_empty = true;
         for entry in self.entries.iter() {
@@ -235,7 +240,7 @@ impl Scheduler<'_> {
         let is_due = |entry: &Entry, _: &[u32]| {
             matches!(entry.state, State::Parked | State::Asleep) && entry.deadline_ns == earliest
         };
-        match (earliest, is_external) {
+        match (earliest, is_external()) {
             (NEVER, true) => Step::Busy,
             (NEVER, false) => Step::Deadlock,
             (_, true) => match self.entries.iter().position(|entry| is_due(entry, &[])) {
@@ -329,7 +334,7 @@ mod tests {
         }
 
         fn next(&mut self) -> Step {
-            self.with(|table| table.next(false, |_| true))
+            self.with(|table| table.next(|| false, |_| true))
         }
     }
 
@@ -356,7 +361,7 @@ mod tests {
         table.with(|table| table.wait(0, 0, 500, false, false));
         assert_eq!(table.next(), Step::Busy);
         table.with(|table| table.observe(1, true));
-        assert_eq!(table.with(|table| table.next(false, |_| false)), Step::Busy, "the kernel has woken it");
+        assert_eq!(table.with(|table| table.next(|| false, |_| false)), Step::Busy, "the kernel has woken it");
         assert_eq!(table.next(), Step::Jump { slot: 0, to_ns: 500 });
     }
 
@@ -365,7 +370,7 @@ mod tests {
         let mut table = Table::new(1);
         table.with(|table| table.add(0, 0, true, 10, true));
         table.with(|table| table.wait(0, 7, 900, false, false));
-        let external = table.with(|table| table.next(true, |_| true));
+        let external = table.with(|table| table.next(|| true, |_| true));
         assert_eq!(external, Step::Follow { slot: 0, deadline_ns: 900 });
         assert_eq!(table.with(|table| table.signal(0, 7, 1, |_| ())), 1);
         assert_eq!(table.next(), Step::Run { slot: 0 });
@@ -433,8 +438,7 @@ mod tests {
 
     fn check(table: &mut Table, now_ns: &mut i64) {
         let before = table.entries;
-        let someone_could_run =
-            before.iter().any(|entry| matches!(entry.state, State::Running | State::Ready));
+        let someone_could_run = before.iter().any(|entry| matches!(entry.state, State::Running | State::Ready));
         match table.next() {
             Step::Jump { slot, to_ns } => {
                 assert!(!someone_could_run, "jumped over a thread that could run");

@@ -87,6 +87,8 @@ unsafe extern "C" fn ended(record: *mut c_void) {
     let local = unsafe { &mut *local };
     local.thread = core::ptr::null_mut();
     local.bypass = 0;
+    // SAFETY: the record is this thread's own until it is given back below (H8).
+    crate::parking::end_thread(unsafe { &mut *record });
     if let Some(sandbox) = guard::active() {
         // SAFETY: the record is this thread's own until it is given back below (H8).
         sandbox.end(unsafe { &mut *record });

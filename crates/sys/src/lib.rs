@@ -6,8 +6,10 @@
 
 pub mod clock;
 pub mod elf;
+pub mod futex;
 pub mod map;
 pub mod objects;
 pub mod slot;
 pub mod symbol;
+pub mod task;
 pub mod tls;

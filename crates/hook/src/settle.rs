@@ -1,0 +1,79 @@
+//! Carrying out what the scheduler decides.
+
+use crate::page::{Locked, Page};
+use crate::{children, pipes};
+use core::sync::atomic::Ordering;
+use hermetic_engine::scheduler::Step;
+use hermetic_sys::{clock as kernel, futex, task};
+
+/// How often the decision is repeated for a thread that the kernel is just waking, before it is left to those who watch.
+const TURNS_MAX: u32 = 40;
+
+/// Decides until there is nothing to decide, and carries the decisions out. `me` is the calling thread's place if it is about
+/// to wait: then it counts as asleep although it runs.
+pub fn settle(locked: &mut Locked<'_>, me: usize) {
+    let page = locked.page;
+    let mut turns = 0;
+    loop {
+        let mut is_waking = false;
+        let processes = locked.table().processes;
+        let step = locked.scheduler().next(
+            || children::is_external(&processes),
+            |slot| {
+                let cell = page.cell(slot);
+                let (process, thread) = (cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
+                let is_asleep = slot == me || task::is_asleep(process, thread);
+                is_waking |= !is_asleep;
+                is_asleep
+            },
+        );
+        match step {
+            Step::Busy if is_waking && turns < TURNS_MAX => {
+                turns += 1;
+                // SAFETY: no preconditions.
+                unsafe { libc::sched_yield() };
+            }
+            Step::Busy | Step::Empty => break,
+            Step::Run { slot } => ring(page, slot),
+            Step::Jump { slot, to_ns } => {
+                page.clockwork.advance_to(to_ns);
+                locked.table().jumps += 1;
+                ring(page, slot);
+            }
+            Step::Follow { .. } => return begin_following(locked),
+            Step::Deadlock => return begin_deadlock(locked),
+        }
+    }
+    let table = locked.table();
+    (table.follow_real_ns, table.deadlock_real_ns) = (0, 0);
+}
+
+/// Makes a thread look at its entry again.
+pub fn ring(page: &Page, slot: usize) {
+    let cell = page.cell(slot);
+    cell.bell.fetch_add(1, Ordering::AcqRel);
+    futex::wake(&cell.bell, i32::MAX);
+    pipes::ring(cell.process.load(Ordering::Relaxed), cell.pipe.load(Ordering::Acquire));
+}
+
+/// The kernel's monotonic clock.
+pub fn real_ns() -> i64 {
+    kernel::read(libc::CLOCK_MONOTONIC)
+}
+
+fn begin_following(locked: &mut Locked<'_>) {
+    let elapsed_ns = locked.page.clockwork.elapsed();
+    let table = locked.table();
+    table.deadlock_real_ns = 0;
+    if table.follow_real_ns == 0 {
+        (table.follow_real_ns, table.follow_elapsed_ns) = (real_ns(), elapsed_ns);
+    }
+}
+
+fn begin_deadlock(locked: &mut Locked<'_>) {
+    let table = locked.table();
+    table.follow_real_ns = 0;
+    if table.deadlock_real_ns == 0 {
+        table.deadlock_real_ns = real_ns();
+    }
+}
