@@ -2,9 +2,22 @@
 
 from collections.abc import Sequence
 from os import PathLike
+from types import TracebackType
 from typing import final
 
 __version__: str
+
+class Door:
+    """Base of `hermetic.Sandbox`: the way out of a sandbox, which no error may cut short."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Leaves the sandbox, and raises what it has to say if the body did not raise."""
+    def suspend(self) -> None:
+        """For harnesses: the world is real again until `resume`."""
+    def resume(self) -> None:
+        """For harnesses: back inside; nothing was lost."""
 
 @final
 class Finding:

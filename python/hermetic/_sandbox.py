@@ -49,6 +49,11 @@ ERRORS = {
 FRESH = object()
 """Stands for "nobody chose": unlike a default that was written out, it pins nothing while recording."""
 
+if TYPE_CHECKING:
+    from hermetic._native import Door as _Door
+else:
+    _Door = _settings.Door
+
 _active: list[SandboxHandle] = []
 _scratch_count = 0
 
@@ -130,7 +135,7 @@ class SandboxHandle:
         return self._sandbox.findings
 
 
-class Sandbox:
+class Sandbox(_Door):
     """A sandbox that can be entered, one time after another; what `sandbox()` returns.
 
     `test_id` is the node id of the test, for journals. `automatic`, `suspend`, `resume`, `keep_journal` and
@@ -268,7 +273,7 @@ class Sandbox:
         _active.append(handle)
         return handle
 
-    def __exit__(
+    def _leave(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         session = self._session
@@ -298,16 +303,14 @@ class Sandbox:
         if error is not failure and not isinstance(error, type(failure)):
             _tell(error, failure)
 
-    def suspend(self) -> None:
-        """For harnesses: the world is real again until `resume`."""
+    def _suspend(self) -> None:
         self._need().suspend()
         self._is_suspended = True
         if self._handle is not None and self._handle.fs is not None:
             self._handle.fs._suspend()
         self._sync_zone()
 
-    def resume(self) -> None:
-        """Back inside; nothing was lost."""
+    def _resume(self) -> None:
         self._need().resume()
         self._is_suspended = False
         if self._handle is not None and self._handle.fs is not None:
@@ -338,7 +341,7 @@ class Sandbox:
 
     def _clone(self) -> Sandbox:
         """A Sandbox of its own for one call of a decorated function; checked options are shared."""
-        twin = object.__new__(Sandbox)
+        twin = Sandbox.__new__(Sandbox)
         for name in Sandbox.__slots__:
             setattr(twin, name, getattr(self, name))
         twin._session = twin._handle = twin._findings = twin._undo = None

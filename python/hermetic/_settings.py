@@ -73,6 +73,10 @@ def native() -> Any:
     return _native
 
 
+Door: Any = _native.Door if _native is not None else object
+"""The native base of `Sandbox`; where there is none, no sandbox is ever entered."""
+
+
 class Settings:
     """Checked options. `plan` is their native form."""
 

@@ -21,9 +21,8 @@ import uuid
 import warnings
 from pathlib import Path
 
-import pytest
-
 import hermetic
+import pytest
 
 UTC = datetime.timezone.utc
 EPOCH_2020 = 1_577_836_800

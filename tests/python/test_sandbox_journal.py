@@ -150,14 +150,28 @@ class TestDivergence:
 
     def test_another_kind(self, tmp_path):
         record(tmp_path / "x", once)
-        with pytest.raises(hermetic.ReplayMismatch) as caught:
+        with pytest.raises(hermetic.ReplayError) as caught:
             replay(tmp_path / "x", time.time)
         assert "clock" in str(caught.value)
+        assert "random bytes" in str(caught.value)
 
     def test_another_length(self, tmp_path):
         record(tmp_path / "x", lambda: [os.urandom(size) for size in (4,)])
         with pytest.raises(hermetic.ReplayMismatch):
             replay(tmp_path / "x", lambda: [os.urandom(size) for size in (5,)])
+
+    def test_it_stops_the_test_there(self, tmp_path):
+        reached = []
+
+        def go_on():
+            twice()
+            for number in range(1000):
+                reached.append(number)
+
+        record(tmp_path / "x", once)
+        with pytest.raises(hermetic.ReplayError):
+            replay(tmp_path / "x", go_on)
+        assert len(reached) < 1000
 
     def test_swallowing_it_does_not_help(self, tmp_path):
         def swallow():
@@ -282,7 +296,9 @@ def test_automatic_recordings_share_a_scratch_file(tmp_path):
 def test_console_script_shows_it(tmp_path):
     record(tmp_path / "x.journal", once)
     done = subprocess.run(
-        [sys.executable, "-m", "hermetic", "journal", "show", str(tmp_path / "x.journal")], capture_output=True, text=True
+        [sys.executable, "-m", "hermetic", "journal", "show", str(tmp_path / "x.journal")],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done
     assert "test_sandbox_journal.py" in done.stdout

@@ -75,8 +75,9 @@ def test_the_clock_of_a_sandbox_that_is_over_says_so():
 
 def test_entry_that_fails_leaves_nothing_behind(tmp_path):
     environment, state, folder = dict(os.environ), random.getstate(), os.getcwd()
-    with pytest.raises(hermetic.ReplayMismatch), hermetic.sandbox(
-        replay=tmp_path / "absent.journal", env={"LEFT": "1"}, fs="isolate", tz="UTC"
+    with (
+        pytest.raises(hermetic.ReplayMismatch),
+        hermetic.sandbox(replay=tmp_path / "absent.journal", env={"LEFT": "1"}, fs="isolate", tz="UTC"),
     ):
         pass
     assert dict(os.environ) == environment
@@ -90,8 +91,9 @@ def test_entry_that_fails_late_is_undone_in_reverse(tmp_path):
     """The journal's directory cannot be made, after environment and directories were arranged."""
     (tmp_path / "file").write_text("")
     environment, folder = dict(os.environ), os.getcwd()
-    with pytest.raises((hermetic.SandboxError, OSError)), hermetic.sandbox(
-        record=tmp_path / "file" / "x.journal", env={"LEFT": "1"}, fs="isolate", tz="Asia/Tokyo"
+    with (
+        pytest.raises((hermetic.SandboxError, OSError)),
+        hermetic.sandbox(record=tmp_path / "file" / "x.journal", env={"LEFT": "1"}, fs="isolate", tz="Asia/Tokyo"),
     ):
         pass
     assert dict(os.environ) == environment

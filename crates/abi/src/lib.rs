@@ -243,10 +243,8 @@ pub struct Host {
     /// Whether the calling thread is inside the import machinery right now. Only called while `is_running`.
     pub is_importing: Option<unsafe extern "C" fn() -> c_int>,
     /// Makes the calling thread raise an error for the finding `kind` at its next opportunity; the error's text is the
-    /// thread's last finding. Only called while `is_running`.
+    /// thread's last finding. Also called for a thread that comes back from a wait and does not run host code yet.
     pub interrupt: Option<unsafe extern "C" fn(kind: u32)>,
-    /// As `interrupt`, for a thread that does not run host code now: it is about to come back from a wait.
-    pub interrupt_later: Option<unsafe extern "C" fn(kind: u32)>,
 }
 
 /// The engine, as front ends see it. `id` is what `enter` returned.

@@ -14,8 +14,6 @@ pub trait Host {
     fn is_importing(&self) -> bool;
     /// Makes it raise an error for a finding of this kind.
     fn interrupt(&self, kind: u32);
-    /// As `interrupt`, for a thread that is coming back from a wait and does not run host code yet.
-    fn interrupt_later(&self, kind: u32);
 }
 
 /// No host: a program without an interpreter, or a test.
@@ -39,6 +37,4 @@ impl Host for NoHost {
     }
 
     fn interrupt(&self, _kind: u32) {}
-
-    fn interrupt_later(&self, _kind: u32) {}
 }

@@ -250,8 +250,9 @@ impl Sandbox {
              on. Look for a lock that is taken twice, an event that nobody sets, a queue that nobody fills",
         );
         thread.interrupt = found.message.clone();
-        self.report(found, thread, host, true);
-        host.interrupt_later(finding::DEADLOCK);
+        self.report(found, thread, host, false);
+        // The thread does not run host code yet: it is told at its next opportunity.
+        host.interrupt(finding::DEADLOCK);
     }
 
     fn read_journaled(

@@ -60,11 +60,4 @@ impl Host for Registered {
             unsafe { act(kind) };
         }
     }
-
-    fn interrupt_later(&self, kind: u32) {
-        if let Some(act) = table().and_then(|table| table.interrupt_later) {
-            // SAFETY: as above.
-            unsafe { act(kind) };
-        }
-    }
 }

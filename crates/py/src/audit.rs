@@ -34,6 +34,8 @@ static GUARDED: AtomicUsize = AtomicUsize::new(0);
 enum Act {
     Talk,
     Bind,
+    /// `getaddrinfo`, which stands before most connections: a number in place of a name is refused like the connection.
+    Resolve,
     LookUp,
     LookUpAddress,
 }
@@ -43,7 +45,7 @@ const EVENTS: [(&[u8], Act); 8] = [
     (b"sendto", Act::Talk),
     (b"sendmsg", Act::Talk),
     (b"bind", Act::Bind),
-    (b"getaddrinfo", Act::LookUp),
+    (b"getaddrinfo", Act::Resolve),
     (b"gethostbyname", Act::LookUp),
     (b"gethostbyaddr", Act::LookUp),
     (b"getnameinfo", Act::LookUpAddress),
@@ -126,7 +128,8 @@ fn judge(name: &[u8], arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
     match act {
         Act::Talk => judge_talk(api, arguments),
         Act::Bind => judge_bind(api, arguments),
-        Act::LookUp => judge_look_up(api, arguments),
+        Act::Resolve => judge_look_up(api, arguments, false),
+        Act::LookUp => judge_look_up(api, arguments, true),
         Act::LookUpAddress => judge_address_look_up(api, arguments),
     }
 }
@@ -156,11 +159,16 @@ fn judge_bind(api: &Api, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
     judge_host(api, &address, true)
 }
 
-fn judge_look_up(api: &Api, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
+fn judge_look_up(api: &Api, arguments: &Bound<'_, PyTuple>, is_always_look_up: bool) -> PyResult<()> {
     let Ok(host) = arguments.get_item(0) else { return Ok(()) };
     let Some(host) = text(&host) else { return Ok(()) };
     let port = arguments.get_item(1).ok().and_then(|port| port.extract::<i32>().ok()).unwrap_or(-1);
-    ask_host(api, arguments.py(), &host, port, true)
+    ask_host(api, arguments.py(), &host, port, is_always_look_up || !is_numeric(&host))
+}
+
+fn is_numeric(host: &[u8]) -> bool {
+    let bare = host.split(|byte| *byte == b'%').next().unwrap_or_default();
+    core::str::from_utf8(bare).is_ok_and(|text| text.parse::<core::net::IpAddr>().is_ok())
 }
 
 /// `socket.getnameinfo`: (sockaddr,).

@@ -8,6 +8,7 @@
 
 use core::ffi::{c_int, c_ulong, c_void};
 use core::fmt::Write as _;
+use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{OnceLock, RwLock};
 
 use hermetic_abi::{finding, Host, Place, PlaceText, Text};
@@ -172,16 +173,43 @@ extern "C" fn keep_later(code: *mut c_void) -> c_int {
     0
 }
 
-/// The low bits of a thread's ident carry the kind of finding through a pending call; idents are addresses, so they are free.
+/// A pending call carries one number: the kind of finding in its low bits and the generation in its high bits, which are
+/// free in between because an ident is an address.
 const KIND_MASK: usize = 0xf;
+const IDENT_MASK: usize = 0x0000_ffff_ffff_fff0;
+const GENERATION_SHIFT: u32 = 48;
+
+/// Sandboxes being left or suspended now: their findings are told by the exit, so nobody is interrupted for them any more.
+static HUSHED: AtomicUsize = AtomicUsize::new(0);
+/// Counts exits, so that an interruption that was asked for before one does not happen after it.
+static GENERATION: AtomicU16 = AtomicU16::new(0);
+/// The thread that was interrupted last, and may not have noticed yet.
+static INTERRUPTED: AtomicUsize = AtomicUsize::new(0);
+
+/// Does `work` without being interrupted by findings; an interruption that the calling thread has not noticed is taken back.
+///
+/// An exit has to run to its end: CPython would raise the error at the first instruction of a Python `__exit__`.
+pub fn hushed<T>(work: impl FnOnce() -> T) -> T {
+    HUSHED.fetch_add(1, Ordering::Relaxed);
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    let ident = LENT.get().and_then(|lent| lent.thread_ident).map_or(0, |ident| ident() as usize);
+    if ident != 0 && INTERRUPTED.compare_exchange(ident, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        // SAFETY: called from Python code, which holds the lock; null takes a pending error back.
+        unsafe { ffi::PyThreadState_SetAsyncExc(ident as _, core::ptr::null_mut()) };
+    }
+    let done = work();
+    HUSHED.fetch_sub(1, Ordering::Relaxed);
+    done
+}
 
 unsafe extern "C" fn interrupt(kind: u32) {
     let Some(ident) = LENT.get().and_then(|lent| lent.thread_ident) else { return };
     let target = ident() as usize;
     if holds_lock() {
         raise_in(target, kind);
-    } else if target & KIND_MASK == 0 && kind as usize <= KIND_MASK {
-        let packed = target | kind as usize;
+    } else if target & !IDENT_MASK == 0 && kind as usize <= KIND_MASK {
+        let generation = GENERATION.load(Ordering::Relaxed) as usize;
+        let packed = target | kind as usize | generation << GENERATION_SHIFT;
         // SAFETY: callable without the lock; the argument is a number.
         unsafe { ffi::Py_AddPendingCall(Some(interrupt_later), packed as *mut c_void) };
     }
@@ -189,21 +217,49 @@ unsafe extern "C" fn interrupt(kind: u32) {
 
 extern "C" fn interrupt_later(packed: *mut c_void) -> c_int {
     let packed = packed as usize;
-    raise_in(packed & !KIND_MASK, (packed & KIND_MASK) as u32);
+    if packed >> GENERATION_SHIFT != GENERATION.load(Ordering::Relaxed) as usize {
+        return 0;
+    }
+    let (ident, kind) = (packed & IDENT_MASK, (packed & KIND_MASK) as u32);
+    let is_here = LENT.get().and_then(|lent| lent.thread_ident).is_some_and(|own| own() as usize == ident);
+    // A thread that was told of a deadlock is about to wait again: an error that comes later would come never.
+    if kind == finding::DEADLOCK && is_here {
+        return raise_here(kind);
+    }
+    raise_in(ident, kind);
     0
+}
+
+/// Raises the error for a finding in the calling thread, which holds the interpreter lock.
+fn raise_here(kind: u32) -> c_int {
+    // SAFETY: by this function's contract.
+    let py = unsafe { Python::assume_attached() };
+    let Ok(class) = errors::class(py, class_name(kind)) else { return 0 };
+    // SAFETY: the lock is held; the call takes its own reference.
+    unsafe { ffi::PyErr_SetNone(class.as_ptr()) };
+    -1
+}
+
+/// The class of `hermetic` that stands for a finding.
+fn class_name(kind: u32) -> &'static str {
+    match kind {
+        finding::SPIN => "SpinError",
+        finding::DEADLOCK => "DeadlockError",
+        finding::REPLAY_EXHAUSTED => "ReplayExhausted",
+        finding::REPLAY_MISMATCH | finding::REPLAY_LEFTOVER => "ReplayMismatch",
+        _ => "SandboxError",
+    }
 }
 
 /// Makes a thread raise the error for a finding. The caller holds the interpreter lock.
 fn raise_in(ident: usize, kind: u32) {
+    if HUSHED.load(Ordering::Relaxed) != 0 {
+        return;
+    }
     // SAFETY: by this function's contract.
     let py = unsafe { Python::assume_attached() };
-    let name = match kind {
-        finding::SPIN => "SpinError",
-        finding::REPLAY_EXHAUSTED => "ReplayExhausted",
-        finding::REPLAY_MISMATCH | finding::REPLAY_LEFTOVER => "ReplayMismatch",
-        _ => "SandboxError",
-    };
-    let Ok(class) = errors::class(py, name) else { return };
+    let Ok(class) = errors::class(py, class_name(kind)) else { return };
+    INTERRUPTED.store(ident, Ordering::Relaxed);
     // SAFETY: the lock is held; the call takes its own reference to the class.
     unsafe { ffi::PyThreadState_SetAsyncExc(ident as _, class.as_ptr()) };
 }

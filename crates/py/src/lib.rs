@@ -5,6 +5,7 @@
 //! | `engine` | opens `libhermetic.so`, compares versions, attaches |
 //! | `host`, `frame`, `code` | the host adapter: who is calling, how to interrupt a thread |
 //! | `audit` | the language ring of the network |
+//! | `door` | the way out, which no error may cut short |
 //! | `session` | entry, exit, suspend, resume; uses `generator`, `numpy`, `environment`, `attributes` |
 //! | `journal_file` | journals on disk |
 //! | `real` | the door to the real world |
@@ -16,6 +17,7 @@ mod attributes;
 mod audit;
 mod code;
 mod console;
+mod door;
 mod engine;
 mod environment;
 mod errors;
@@ -35,6 +37,8 @@ mod _native {
     #[pymodule_export]
     #[pymodule_export]
     use crate::console::run_console;
+    #[pymodule_export]
+    use crate::door::Door;
     #[pymodule_export]
     use crate::findings::Finding;
     #[pymodule_export]

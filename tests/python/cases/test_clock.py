@@ -21,9 +21,8 @@ from time import monotonic as early_monotonic
 from time import sleep as early_sleep
 from time import time as early_time
 
-import pytest
-
 import hermetic
+import pytest
 
 EPOCH_2020 = 1_577_836_800
 HOUR = 3600

@@ -10,9 +10,8 @@ import ssl
 import tempfile
 import uuid
 
-import pytest
-
 import hermetic
+import pytest
 
 
 def libc_bytes(name: str, *tail: int) -> str:

@@ -7,9 +7,8 @@ import pwd
 import tempfile
 from pathlib import Path
 
-import pytest
-
 import hermetic
+import pytest
 
 
 @pytest.mark.case("h14")

@@ -9,9 +9,8 @@ import secrets
 import threading
 import time
 
-import pytest
-
 import hermetic
+import pytest
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

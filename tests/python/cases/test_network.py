@@ -8,9 +8,8 @@ import errno
 import socket
 import struct
 
-import pytest
-
 import hermetic
+import pytest
 
 # From the range for documentation: nobody is there, and the refusal comes before any packet.
 NOBODY = "203.0.113.9"

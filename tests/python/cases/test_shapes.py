@@ -6,9 +6,8 @@ import asyncio
 import datetime
 import time
 
-import pytest
-
 import hermetic
+import pytest
 
 EPOCH_2020 = 1_577_836_800
 

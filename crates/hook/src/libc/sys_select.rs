@@ -1,10 +1,12 @@
 //! `<sys/select.h>`: waiting for sets of descriptors.
 
 use super::poll::{to_timespec, wait_until, Limit};
+use super::time::{sleep, Slept};
 use crate::guard;
 use crate::table::hooks;
 use core::ffi::c_int;
 use hermetic_model::clock;
+use hermetic_sys::clock::set_errno;
 use hermetic_sys::map::Region;
 use libc::{fd_set, pollfd, sigset_t, timespec, timeval};
 
@@ -76,6 +78,21 @@ fn is_ours(count: c_int) -> bool {
     (0..=libc::FD_SETSIZE as c_int).contains(&count) && guard::active().is_some()
 }
 
+/// Without descriptors it is the oldest portable sleep, which CPython 3.10 still uses. None: it must be made really.
+fn sleep_only(sets: [*mut fd_set; 3], limit: Limit) -> Option<c_int> {
+    match (sets.iter().all(|set| set.is_null()), limit) {
+        (true, Limit::Nanoseconds(ns)) => match sleep(ns) {
+            Slept::Over => Some(0),
+            Slept::Interrupted { .. } => {
+                set_errno(libc::EINTR);
+                Some(-1)
+            }
+            Slept::Really { .. } => None,
+        },
+        _ => None,
+    }
+}
+
 pub unsafe extern "C" fn select(
     count: c_int,
     read: *mut fd_set,
@@ -93,6 +110,9 @@ pub unsafe extern "C" fn select(
         // SAFETY: the arguments are the program's; libc names the mistake.
         return unsafe { real::select(count, read, write, except, timeout) };
     };
+    if let Some(result) = sleep_only([read, write, except], limit) {
+        return result;
+    }
     // SAFETY: the program's promise to libc.
     let sets = unsafe { Sets::read(count, [read, write, except]) };
     let result = wait_until(
@@ -127,6 +147,9 @@ pub unsafe extern "C" fn pselect(
         // SAFETY: the arguments are the program's; libc names the mistake.
         return unsafe { real::pselect(count, read, write, except, timeout, mask) };
     };
+    if let Some(result) = sleep_only([read, write, except], limit) {
+        return result;
+    }
     // SAFETY: the program's promise to libc.
     let sets = unsafe { Sets::read(count, [read, write, except]) };
     wait_until(
