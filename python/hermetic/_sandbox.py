@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from hermetic import _settings, real
 from hermetic._errors import (
+    DeadlockError,
     NetworkBlockedError,
     OptionError,
     OptionTypeError,
@@ -41,6 +42,7 @@ SEED_BYTES = 4
 """A seed that nobody chose has 32 bits: short enough to read out, long enough not to repeat."""
 ERRORS = {
     "spin": SpinError,
+    "deadlock": DeadlockError,
     "replay-mismatch": ReplayMismatch,
     "replay-leftover": ReplayMismatch,
     "replay-exhausted": ReplayExhausted,

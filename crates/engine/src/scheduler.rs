@@ -134,6 +134,19 @@ impl Scheduler<'_> {
         self.entries[slot].state != State::Ready
     }
 
+    /// The holder of the baton lets the seed decide between itself and the threads that are ready. True: it goes on; false: it
+    /// is ready itself now.
+    pub fn offer_baton(&mut self, slot: usize) -> bool {
+        let process = self.entries[slot].process;
+        let is_ready = |entry: &Entry| entry.state == State::Ready && entry.process == process;
+        if !self.has_baton(slot) || !self.entries.iter().any(is_ready) {
+            return true;
+        }
+        self.give_up_baton(slot);
+        self.entries[slot].state = State::Ready;
+        false
+    }
+
     /// Whether the thread holds its process's baton.
     pub fn has_baton(&self, slot: usize) -> bool {
         self.batons[self.entries[slot].process as usize] == slot as u32 + 1

@@ -71,6 +71,9 @@ pub fn switch(page: Option<&'static Page>, process: u32) {
 pub fn reset(page: &'static Page, generation: u64, seed: u64) {
     let mut locked = page.lock();
     let table = locked.table();
+    for slot in 0..table.high as usize {
+        page.cell(slot).pthread.store(0, Ordering::Relaxed);
+    }
     table.high = 0;
     page.seats.store(0, Ordering::Relaxed);
     table.batons = [0; PROCESSES_MAX];
@@ -132,7 +135,8 @@ pub fn enter_child(thread: &mut Thread) {
     let Some(page) = page_now() else { return };
     WAITING.store(0, Ordering::Relaxed);
     EPOCH.fetch_add(1, Ordering::AcqRel);
-    if let Some(process) = page.lock().take_process() {
+    let process = page.lock().take_process();
+    if let Some(process) = process {
         PROCESS.store(process, Ordering::Relaxed);
         let _ = place_of(thread);
     } else {
@@ -476,6 +480,30 @@ pub fn await_host_lock(condition: usize, unlock: impl FnOnce()) -> bool {
     await_turn(place, false);
     WAITING.fetch_sub(1, Ordering::AcqRel);
     true
+}
+
+/// A thread of the interpreter has given its lock away without waiting: for a computation that needs no lock, or for a call
+/// that may take a while. Whoever is ready may be next; the seed decides.
+pub fn offer_turn() {
+    if WAITING.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    let Some(mut call) = Call::enter() else { return };
+    if !is_virtual(call.sandbox) {
+        return;
+    }
+    let Some(place) = place_of(call.thread()) else { return };
+    {
+        let mut locked = place.page.lock();
+        if is_stale(&place) || locked.scheduler().offer_baton(place.slot) {
+            return;
+        }
+        WAITING.fetch_add(1, Ordering::AcqRel);
+        settle(&mut locked, place.slot);
+    }
+    drop(call);
+    await_turn(place, false);
+    WAITING.fetch_sub(1, Ordering::AcqRel);
 }
 
 /// Something was done to what lies at that address: up to `count` waiters may go on. Returns how many there were.

@@ -73,6 +73,19 @@ pub fn begin(record: *mut Thread) {
     watch(record);
 }
 
+/// Leaves a mark for a later call of this thread.
+pub fn mark() {
+    // SAFETY: the record belongs to this thread (H2).
+    unsafe { (*tls::local()).mark = 1 };
+}
+
+/// Takes the mark away; true if there was one.
+pub fn take_mark() -> bool {
+    let local = tls::local();
+    // SAFETY: the record belongs to this thread (H2).
+    core::mem::take(unsafe { &mut (*local).mark }) != 0
+}
+
 fn watch(record: *mut Thread) {
     let Some(key) = EXIT_KEY.load(Ordering::Acquire).checked_sub(1) else { return };
     // SAFETY: the key is live. Keys beyond the first 32 of a process cost glibc an allocation here; ours is made early, and

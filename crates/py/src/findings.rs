@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 /// One thing that the engine noticed; equal ones are counted.
 #[pyclass(frozen, module = "hermetic._native", get_all)]
 pub struct Finding {
-    /// "refusal", "spin", "replay-mismatch", "replay-exhausted", "replay-leftover" or "record-stopped".
+    /// "refusal", "spin", "replay-mismatch", "replay-exhausted", "replay-leftover", "deadlock" or
+    /// "record-stopped".
     kind: &'static str,
     count: u32,
     /// For refusals; None where there is no port.
@@ -50,6 +51,7 @@ fn kind_name(kind: u32) -> &'static str {
     match kind {
         finding::REFUSAL => "refusal",
         finding::SPIN => "spin",
+        finding::DEADLOCK => "deadlock",
         finding::REPLAY_MISMATCH => "replay-mismatch",
         finding::REPLAY_EXHAUSTED => "replay-exhausted",
         finding::REPLAY_LEFTOVER => "replay-leftover",

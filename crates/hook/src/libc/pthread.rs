@@ -5,6 +5,7 @@ use crate::parking::{self, Waited};
 use crate::table::hooks;
 use crate::{condition, threads, wait};
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
 use hermetic_engine::Thread;
 use libc::{clockid_t, pthread_attr_t, pthread_cond_t, pthread_mutex_t, pthread_t, timespec};
 
@@ -24,7 +25,7 @@ hooks! {
     pthread_cond_clockwait(
         condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, id: clockid_t, deadline: *const timespec
     ) -> c_int;
-    pthread_cond_signal(condition: *mut pthread_cond_t) -> c_int;
+    #[Interpreter = pthread_cond_signal_of_interpreter] pthread_cond_signal(condition: *mut pthread_cond_t) -> c_int;
     pthread_cond_broadcast(condition: *mut pthread_cond_t) -> c_int;
     #[Interpreter = pthread_mutex_lock_of_interpreter] pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int;
     pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, deadline: *const timespec) -> c_int;
@@ -198,6 +199,8 @@ pub unsafe extern "C" fn pthread_cond_timedwait_of_interpreter(
     mutex: *mut pthread_mutex_t,
     deadline: *const timespec,
 ) -> c_int {
+    HOST_CONDITION.store(condition, Ordering::Relaxed);
+    HOST_MUTEX.store(mutex, Ordering::Relaxed);
     // SAFETY: the interpreter's condition, which is initialised.
     let id = unsafe { condition::clock(condition) };
     // SAFETY: the interpreter's promise to libc.
@@ -269,10 +272,29 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_
     error
 }
 
-/// See `pthread_mutex_lock_of_interpreter`.
+/// See `pthread_mutex_lock_of_interpreter`. The unlock that ends giving the interpreter's lock away is where another thread
+/// may take its turn.
 pub unsafe extern "C" fn pthread_mutex_unlock_of_interpreter(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the argument is the interpreter's.
-    unsafe { real::pthread_mutex_unlock(mutex) }
+    let error = unsafe { real::pthread_mutex_unlock(mutex) };
+    if HOST_MUTEX.load(Ordering::Relaxed) == mutex && threads::take_mark() {
+        parking::offer_turn();
+    }
+    error
+}
+
+/// The condition and the mutex of the interpreter's lock, as seen in waits for it.
+static HOST_CONDITION: AtomicPtr<pthread_cond_t> = AtomicPtr::new(core::ptr::null_mut());
+static HOST_MUTEX: AtomicPtr<pthread_mutex_t> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The interpreter signals its lock's condition when it gives the lock away, while it holds the mutex: it is marked, and the
+/// turn is offered when the mutex is free again.
+pub unsafe extern "C" fn pthread_cond_signal_of_interpreter(condition: *mut pthread_cond_t) -> c_int {
+    if HOST_CONDITION.load(Ordering::Relaxed) == condition {
+        threads::mark();
+    }
+    // SAFETY: the argument is the interpreter's.
+    unsafe { pthread_cond_signal(condition) }
 }
 
 /// # Safety
@@ -302,12 +324,10 @@ unsafe fn timed_lock(
         match waited {
             _ if is_taken => return 0,
             None => return note(real(&span.shortened(left_ns).deadline(id)), span),
-            // SAFETY: the caller's promise.
             Some(Waited::TimedOut) => {
-                return match unsafe { libc::pthread_mutex_trylock(mutex) } {
-                    0 => 0,
-                    _ => libc::ETIMEDOUT,
-                }
+                // SAFETY: the caller's promise.
+                let error = unsafe { libc::pthread_mutex_trylock(mutex) };
+                return if error == libc::EBUSY { libc::ETIMEDOUT } else { error };
             }
             Some(Waited::Moved { left_ns: left }) => left_ns = left,
             Some(_) => left_ns = wait::left(left_ns, begin),
