@@ -9,7 +9,7 @@
 use crate::guard::{self, Call};
 use crate::host::Registered;
 use crate::page::{Locked, Page, PROCESSES_MAX, THREADS_MAX};
-use crate::settle::{ring, settle};
+use crate::settle::{ring, settle, settle_waiting};
 use crate::watch::Watch;
 use crate::{children, pipes};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -190,7 +190,7 @@ pub fn end_thread(thread: &mut Thread) {
     let mut locked = page.lock();
     locked.scheduler().remove(slot);
     locked.scheduler().signal(process, join_channel(pthread), usize::MAX, |woken| ring(page, woken));
-    settle(&mut locked, usize::MAX);
+    settle(&mut locked);
     thread.seat.epoch = 0;
 }
 
@@ -230,7 +230,7 @@ pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> 
         }
         WAITING.fetch_add(1, Ordering::AcqRel);
         locked.scheduler().wait(place.slot, channel as u64, deadline_ns, false, holds_host);
-        settle(&mut locked, place.slot);
+        settle(&mut locked);
     }
     drop(call);
     let (outcome, is_interrupted) = await_turn(place, true);
@@ -280,7 +280,7 @@ fn await_turn(place: Place, may_interrupt: bool) -> (Outcome, bool) {
                 if is_parked {
                     is_interrupted = true;
                     locked.scheduler().come_back(place.slot, Outcome::Signalled);
-                    settle(&mut locked, place.slot);
+                    settle(&mut locked);
                 }
             }
             Woken::Interrupted => {}
@@ -320,7 +320,7 @@ pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) ->
         WAITING.fetch_add(1, Ordering::AcqRel);
         place.page.cell(place.slot).pipe.store(pipe.map_or(-1, |pipe| pipe.write), Ordering::Release);
         locked.scheduler().wait(place.slot, 0, deadline_ns, true, holds_host);
-        settle(&mut locked, place.slot);
+        settle_waiting(&mut locked, place.slot, || !is_any_ready(&mut fds[..own]));
     }
     drop(call);
     let (outcome, is_interrupted) = await_descriptors(place, fds, mask);
@@ -353,7 +353,7 @@ fn await_descriptors(place: Place, fds: &mut [pollfd], mask: *const libc::sigset
                     return (Outcome::Moved, is_interrupted);
                 }
                 let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
-                settle(&mut locked, place.slot);
+                settle(&mut locked);
                 may_run
             };
             let outcome = if may_run { Outcome::Signalled } else { await_turn(place, false).0 };
@@ -365,9 +365,10 @@ fn await_descriptors(place: Place, fds: &mut [pollfd], mask: *const libc::sigset
     }
 }
 
-/// Announces that the calling thread is about to wait in the kernel for something that only the kernel sees. None where that
-/// makes no difference: it is alone, or no part of a sandbox with a virtual clock.
-pub fn asleep() -> Option<Asleep> {
+/// Announces that the calling thread is about to wait in the kernel for something that only the kernel sees, as long as it
+/// `still_waits` for it. None where announcing makes no difference: the thread is alone, or no part of a sandbox with a virtual
+/// clock.
+fn asleep(still_waits: impl FnMut() -> bool) -> Option<Asleep> {
     if !has_company() {
         return None;
     }
@@ -383,24 +384,24 @@ pub fn asleep() -> Option<Asleep> {
     }
     WAITING.fetch_add(1, Ordering::AcqRel);
     locked.scheduler().wait(place.slot, 0, NEVER, true, holds_host);
-    settle(&mut locked, place.slot);
+    settle_waiting(&mut locked, place.slot, still_waits);
     Some(Asleep(place))
 }
 
 /// A wait in the kernel that was announced. It is ended by hand, not by a destructor: the thread may be cancelled in it (H6).
 #[derive(Clone, Copy)]
-pub struct Asleep(Place);
+struct Asleep(Place);
 
 impl Asleep {
     /// The wait is over; the thread goes on when it is its turn. Keeps `errno`.
-    pub fn end(self) {
+    fn end(self) {
         let errno = kernel::errno();
         let place = self.0;
         let may_run = {
             let mut locked = place.page.lock();
             is_stale(&place) || {
                 let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
-                settle(&mut locked, place.slot);
+                settle(&mut locked);
                 may_run
             }
         };
@@ -412,11 +413,22 @@ impl Asleep {
     }
 }
 
-/// Runs a call that may wait in the kernel.
+/// Runs a call that may wait in the kernel: `attempt` makes it without waiting and says whether that was enough.
 #[inline]
-pub fn in_kernel<R>(wait: impl FnOnce() -> R) -> R {
-    let asleep = asleep();
-    let result = wait();
+pub fn in_kernel<R>(mut attempt: impl FnMut() -> Option<R>, wait: impl FnOnce() -> R) -> R {
+    if let Some(done) = attempt() {
+        return done;
+    }
+    // What can be had without waiting meanwhile is kept: asking may have taken it.
+    let mut done = None;
+    let asleep = asleep(|| {
+        done = attempt();
+        done.is_none()
+    });
+    let result = match done {
+        Some(done) => done,
+        None => wait(),
+    };
     if let Some(asleep) = asleep {
         asleep.end();
     }
@@ -426,10 +438,16 @@ pub fn in_kernel<R>(wait: impl FnOnce() -> R) -> R {
 /// Runs a call on a descriptor that waits, unless the descriptor is ready: most are, and cost one look.
 #[inline]
 pub fn when_ready<R>(fd: i32, events: i16, act: impl FnOnce() -> R) -> R {
-    if !has_company() || is_ready(fd, events) {
+    let still_waits = || !is_any_ready(&mut [pollfd { fd, events, revents: 0 }]);
+    if !has_company() || !still_waits() {
         return act();
     }
-    in_kernel(act)
+    let asleep = asleep(still_waits);
+    let result = act();
+    if let Some(asleep) = asleep {
+        asleep.end();
+    }
+    result
 }
 
 /// Whether anybody else has a place in the table of the moment: alone, a thread may wait as it likes.
@@ -438,11 +456,11 @@ fn has_company() -> bool {
     page_now().is_some_and(|page| page.seats.load(Ordering::Relaxed) > 1)
 }
 
-fn is_ready(fd: i32, events: i16) -> bool {
+/// Whether one of the descriptors is ready now (or is none). Keeps `errno`.
+fn is_any_ready(fds: &mut [pollfd]) -> bool {
     let errno = kernel::errno();
-    let mut poll = pollfd { fd, events, revents: 0 };
-    // SAFETY: one descriptor, and no waiting.
-    let count = unsafe { libc::poll(&mut poll, 1, 0) };
+    // SAFETY: the slice is as long as it says, and nobody waits.
+    let count = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, 0) };
     kernel::set_errno(errno);
     count != 0
 }
@@ -474,7 +492,7 @@ pub fn await_host_lock(condition: usize, unlock: impl FnOnce()) -> bool {
         } else {
             locked.scheduler().come_back(place.slot, Outcome::Signalled);
         }
-        settle(&mut locked, place.slot);
+        settle(&mut locked);
     }
     drop(call);
     await_turn(place, false);
@@ -499,7 +517,7 @@ pub fn offer_turn() {
             return;
         }
         WAITING.fetch_add(1, Ordering::AcqRel);
-        settle(&mut locked, place.slot);
+        settle(&mut locked);
     }
     drop(call);
     await_turn(place, false);
@@ -524,7 +542,7 @@ fn signal_waiters(channel: usize, count: usize) -> usize {
     let mut locked = page.lock();
     let done = locked.scheduler().signal(process, channel as u64, count, |slot| ring(page, slot));
     if done > 0 {
-        settle(&mut locked, usize::MAX);
+        settle(&mut locked);
     }
     drop(locked);
     guard::real_end();

@@ -9,9 +9,17 @@ use hermetic_sys::{clock as kernel, futex, task};
 /// How often the decision is repeated for a thread that the kernel is just waking, before it is left to those who watch.
 const TURNS_MAX: u32 = 40;
 
-/// Decides until there is nothing to decide, and carries the decisions out. `me` is the calling thread's place if it is about
-/// to wait: then it counts as asleep although it runs.
-pub fn settle(locked: &mut Locked<'_>, me: usize) {
+/// Decides until there is nothing to decide, and carries the decisions out.
+pub fn settle(locked: &mut Locked<'_>) {
+    settle_waiting(locked, NOBODY, || true);
+}
+
+/// No place of the table.
+const NOBODY: usize = usize::MAX;
+
+/// As [`settle`], for a thread that is about to wait in the kernel: it counts as asleep although it runs, as long as it
+/// `still_waits` for what it will wait for.
+pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl FnMut() -> bool) {
     let page = locked.page;
     let mut turns = 0;
     loop {
@@ -19,10 +27,13 @@ pub fn settle(locked: &mut Locked<'_>, me: usize) {
         let processes = locked.table().processes;
         let step = locked.scheduler().next(
             || children::is_external(&processes),
-            |slot| {
+            |slot, is_final| {
                 let cell = page.cell(slot);
                 let (process, thread) = (cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
-                let is_asleep = slot == me || task::is_asleep(process, thread);
+                if slot == me {
+                    return !is_final || still_waits();
+                }
+                let is_asleep = task::is_asleep(process, thread);
                 is_waking |= !is_asleep;
                 is_asleep
             },

@@ -3,7 +3,7 @@
 
 use crate::page::Locked;
 use crate::parking::{is_stale, Place};
-use crate::settle::{real_ns, settle};
+use crate::settle::{real_ns, settle_waiting};
 use crate::{children, inside};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::{State, NEVER};
@@ -49,7 +49,7 @@ impl Watch {
             locked.scheduler().take_baton(place.process);
             self.begin_ns = now_ns;
         }
-        settle(&mut locked, place.slot);
+        settle_waiting(&mut locked, place.slot, || true);
         self.follow(&mut locked, place, now_ns);
         break_deadlock(&mut locked, place, fds, now_ns);
     }
@@ -69,7 +69,7 @@ impl Watch {
             self.period_ns = self.period_ns.min(earliest_ns - target_ns);
             return;
         }
-        children::while_ignored(|| settle(locked, place.slot));
+        children::while_ignored(|| settle_waiting(locked, place.slot, || true));
     }
 }
 
@@ -136,7 +136,7 @@ fn break_deadlock(locked: &mut Locked<'_>, place: &Place, fds: &[pollfd], now_ns
     let Some(slot) = (0..entries.len()).find(is_own) else { return };
     locked.table().deadlock_real_ns = 0;
     locked.scheduler().break_deadlock(slot);
-    settle(locked, place.slot);
+    settle_waiting(locked, place.slot, || true);
 }
 
 /// Whether this process has threads that are not in the table.

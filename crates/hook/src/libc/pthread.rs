@@ -119,7 +119,7 @@ pub unsafe extern "C" fn pthread_join(thread: pthread_t, result: *mut *mut c_voi
         }
     }
     // SAFETY: the arguments are the program's.
-    parking::in_kernel(|| unsafe { real::pthread_join(thread, result) })
+    unsafe { real::pthread_join(thread, result) }
 }
 
 /// Waits for a condition in the table. Err: the wait, or this much of it, must be made really.
@@ -139,7 +139,7 @@ unsafe fn park(
     let Some(waited) = waited else { return Err(ns) };
     // Whatever ended the wait, other than its time, is told as a wake-up: conditions may end early, and the program looks at
     // its reason again. SAFETY: the program's mutex, which was given up above.
-    parking::in_kernel(|| unsafe { pthread_mutex_lock(mutex) });
+    unsafe { pthread_mutex_lock(mutex) };
     Ok(if waited == Waited::TimedOut { libc::ETIMEDOUT } else { 0 })
 }
 
@@ -250,11 +250,9 @@ pub unsafe extern "C" fn pthread_cond_broadcast(condition: *mut pthread_cond_t) 
 
 pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the program's mutex.
-    if unsafe { libc::pthread_mutex_trylock(mutex) } == 0 {
-        return 0;
-    }
+    let attempt = || unsafe { libc::pthread_mutex_trylock(mutex) } == 0;
     // SAFETY: the argument is the program's; libc also names what is wrong with it.
-    parking::in_kernel(|| unsafe { real::pthread_mutex_lock(mutex) })
+    parking::in_kernel(|| attempt().then_some(0), || unsafe { real::pthread_mutex_lock(mutex) })
 }
 
 /// The interpreter holds its own mutexes for moments only: no reason to give the turn away.
