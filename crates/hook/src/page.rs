@@ -6,7 +6,7 @@
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::scheduler::{Entry, Scheduler};
 use hermetic_engine::time::Clockwork;
 use hermetic_sys::{futex, task};
@@ -64,10 +64,14 @@ pub struct Cell {
     pub process: AtomicI32,
     /// 0 while the thread has not begun.
     pub thread: AtomicI32,
-    /// Slices the kernel had given when the thread was last seen asleep outside of all hooks, plus one; 0 for never.
+    /// Slices the kernel had given when the thread was first seen asleep outside of all hooks, plus one; 0 for never.
     pub suspect: AtomicU64,
+    /// When that was, on the kernel's monotonic clock.
+    pub suspect_ns: AtomicI64,
     /// The thread waits in `ppoll`, and hears only this descriptor of its process; -1 for none.
     pub pipe: AtomicI32,
+    /// The thread has come back from the kernel and wants the lock to say so; it may sleep for that lock.
+    pub is_back: AtomicU32,
     /// Its descriptors were found to lead nowhere but to this process, so nobody outside will end its wait.
     pub is_inside: AtomicU32,
     /// Its `pthread_t`, for those who join it.

@@ -319,6 +319,7 @@ pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) ->
         }
         WAITING.fetch_add(1, Ordering::AcqRel);
         place.page.cell(place.slot).pipe.store(pipe.map_or(-1, |pipe| pipe.write), Ordering::Release);
+        place.page.cell(place.slot).is_back.store(0, Ordering::SeqCst);
         locked.scheduler().wait(place.slot, 0, deadline_ns, true, holds_host);
         settle_waiting(&mut locked, place.slot, || !is_any_ready(&mut fds[..own]));
     }
@@ -347,6 +348,7 @@ fn await_descriptors(place: Place, fds: &mut [pollfd], mask: *const libc::sigset
         }
         let has_answer = count < 0 || fds[..own].iter().any(|fd| fd.revents != 0);
         if has_answer {
+            place.page.cell(place.slot).is_back.store(1, Ordering::SeqCst);
             let may_run = {
                 let mut locked = place.page.lock();
                 if is_stale(&place) {
@@ -383,6 +385,7 @@ fn asleep(still_waits: impl FnMut() -> bool) -> Option<Asleep> {
         return None;
     }
     WAITING.fetch_add(1, Ordering::AcqRel);
+    place.page.cell(place.slot).is_back.store(0, Ordering::SeqCst);
     locked.scheduler().wait(place.slot, 0, NEVER, true, holds_host);
     settle_waiting(&mut locked, place.slot, still_waits);
     Some(Asleep(place))
@@ -397,6 +400,7 @@ impl Asleep {
     fn end(self) {
         let errno = kernel::errno();
         let place = self.0;
+        place.page.cell(place.slot).is_back.store(1, Ordering::SeqCst);
         let may_run = {
             let mut locked = place.page.lock();
             is_stale(&place) || {

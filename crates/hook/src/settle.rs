@@ -33,7 +33,8 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
                 if slot == me {
                     return !is_final || still_waits();
                 }
-                let is_asleep = task::is_asleep(process, thread);
+                // The kernel is asked first: a thread that comes back after that is still asleep for all that matters here.
+                let is_asleep = task::is_asleep(process, thread) && cell.is_back.load(Ordering::SeqCst) == 0;
                 is_waking |= !is_asleep;
                 is_asleep
             },

@@ -15,6 +15,9 @@ pub const FIRST_NS: i64 = 1_000_000;
 const LAST_NS: i64 = 250_000_000;
 /// How long a ready thread lets the holder of the baton compute before it asks for the interpreter's lock all the same.
 const ESCAPE_NS: i64 = 1_000_000_000;
+/// How long a thread sleeps outside of all hooks before the others go on without it. On a busy machine short waits for the
+/// kernel's own business (a thread that is just ending, a page that is just read) stay below this.
+const SUSPICION_NS: i64 = 10_000_000;
 /// How long nobody can run before it is called a deadlock.
 const DEADLOCK_NS: i64 = 500_000_000;
 /// The same while threads are around that the table does not know, and that might yet do something.
@@ -43,7 +46,7 @@ impl Watch {
             return;
         }
         forget_dead_processes(&mut locked);
-        observe_running(&mut locked, place);
+        observe_running(&mut locked, place, now_ns);
         let is_ready = locked.table().entries[place.slot].state == State::Ready;
         if is_ready && now_ns - self.begin_ns > ESCAPE_NS {
             locked.scheduler().take_baton(place.process);
@@ -73,9 +76,9 @@ impl Watch {
     }
 }
 
-/// A thread that runs as far as the table knows, and that the kernel has asleep at two looks without a slice in between, waits
+/// A thread that runs as far as the table knows, and that the kernel has had asleep for a while without a slice, waits
 /// for something outside of all hooks: the others need not wait for it.
-fn observe_running(locked: &mut Locked<'_>, place: &Place) {
+fn observe_running(locked: &mut Locked<'_>, place: &Place, now_ns: i64) {
     let page = locked.page;
     for slot in 0..locked.table().high as usize {
         let entry = locked.table().entries[slot];
@@ -89,8 +92,9 @@ fn observe_running(locked: &mut Locked<'_>, place: &Place) {
             true => task::slices(process, thread).map_or(0, |slices| slices + 1),
             false => 0,
         };
-        let before = cell.suspect.swap(slices, Ordering::Relaxed);
-        if slices != 0 && before == slices {
+        if cell.suspect.swap(slices, Ordering::Relaxed) != slices {
+            cell.suspect_ns.store(now_ns, Ordering::Relaxed);
+        } else if slices != 0 && now_ns - cell.suspect_ns.load(Ordering::Relaxed) > SUSPICION_NS {
             locked.scheduler().observe(slot, true);
         }
     }

@@ -119,7 +119,34 @@ pub unsafe extern "C" fn pthread_join(thread: pthread_t, result: *mut *mut c_voi
         }
     }
     // SAFETY: the arguments are the program's.
+    unsafe { join_ending(thread, result) }
+}
+
+/// Joins a thread that is past its last destructor. The kernel takes moments to end it, in which the joining thread must not
+/// look asleep: nobody in the table would know what it waits for.
+///
+/// # Safety
+/// As for `pthread_join`.
+unsafe fn join_ending(thread: pthread_t, result: *mut *mut c_void) -> c_int {
+    if Call::enter().is_some() {
+        for _ in 0..TRIES_MAX {
+            // SAFETY: the caller's promise.
+            let error = unsafe { pthread_tryjoin_np(thread, result) };
+            if error != libc::EBUSY {
+                return error;
+            }
+            // SAFETY: no preconditions.
+            unsafe { libc::sched_yield() };
+        }
+    }
+    // SAFETY: the caller's promise.
     unsafe { real::pthread_join(thread, result) }
+}
+
+const TRIES_MAX: u32 = 10_000;
+
+extern "C" {
+    fn pthread_tryjoin_np(thread: pthread_t, result: *mut *mut c_void) -> c_int;
 }
 
 /// Waits for a condition in the table. Err: the wait, or this much of it, must be made really.
