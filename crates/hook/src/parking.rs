@@ -284,7 +284,7 @@ fn await_turn(place: Place, may_interrupt: bool) -> (Outcome, bool) {
                 }
             }
             Woken::Interrupted => {}
-            Woken::TimedOut => watch.look(&place, &[]),
+            Woken::TimedOut => watch.look(&place, &mut []),
         }
     }
 }
@@ -362,7 +362,7 @@ fn await_descriptors(place: Place, fds: &mut [pollfd], mask: *const libc::sigset
             return (outcome, is_interrupted);
         }
         if count == 0 {
-            watch.look(&place, &fds[..own]);
+            watch.look(&place, &mut fds[..own]);
         }
     }
 }
@@ -461,7 +461,10 @@ fn has_company() -> bool {
 }
 
 /// Whether one of the descriptors is ready now (or is none). Keeps `errno`.
-fn is_any_ready(fds: &mut [pollfd]) -> bool {
+pub fn is_any_ready(fds: &mut [pollfd]) -> bool {
+    if fds.is_empty() {
+        return false;
+    }
     let errno = kernel::errno();
     // SAFETY: the slice is as long as it says, and nobody waits.
     let count = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, 0) };

@@ -2,7 +2,7 @@
 //! process that is killed, real time that passes, a wait that nobody will end.
 
 use crate::page::Locked;
-use crate::parking::{is_stale, Place};
+use crate::parking::{is_any_ready, is_stale, Place};
 use crate::settle::{real_ns, settle_waiting};
 use crate::{children, inside};
 use core::sync::atomic::Ordering;
@@ -34,8 +34,8 @@ impl Watch {
         Watch { period_ns: FIRST_NS, begin_ns: 0 }
     }
 
-    /// Looks around. `fds` are the descriptors that the thread waits for, if it does.
-    pub fn look(&mut self, place: &Place, fds: &[pollfd]) {
+    /// Looks around. `fds` are the descriptors that the thread waits for, if it does: one may have become ready since.
+    pub fn look(&mut self, place: &Place, fds: &mut [pollfd]) {
         self.period_ns = (self.period_ns * 2).min(LAST_NS);
         let now_ns = real_ns();
         if self.begin_ns == 0 {
@@ -52,13 +52,13 @@ impl Watch {
             locked.scheduler().take_baton(place.process);
             self.begin_ns = now_ns;
         }
-        settle_waiting(&mut locked, place.slot, || true);
-        self.follow(&mut locked, place, now_ns);
+        settle_waiting(&mut locked, place.slot, || !is_any_ready(fds));
+        self.follow(&mut locked, place, fds, now_ns);
         break_deadlock(&mut locked, place, fds, now_ns);
     }
 
     /// Lets virtual time come to where real time is, while something outside is pending.
-    fn follow(&mut self, locked: &mut Locked<'_>, place: &Place, now_ns: i64) {
+    fn follow(&mut self, locked: &mut Locked<'_>, place: &Place, fds: &mut [pollfd], now_ns: i64) {
         let table = locked.table();
         if table.follow_real_ns == 0 {
             return;
@@ -72,7 +72,7 @@ impl Watch {
             self.period_ns = self.period_ns.min(earliest_ns - target_ns);
             return;
         }
-        children::while_ignored(|| settle_waiting(locked, place.slot, || true));
+        children::while_ignored(|| settle_waiting(locked, place.slot, || !is_any_ready(fds)));
     }
 }
 
@@ -117,7 +117,7 @@ fn forget_dead_processes(locked: &mut Locked<'_>) {
     }
 }
 
-fn break_deadlock(locked: &mut Locked<'_>, place: &Place, fds: &[pollfd], now_ns: i64) {
+fn break_deadlock(locked: &mut Locked<'_>, place: &Place, fds: &mut [pollfd], now_ns: i64) {
     let since_ns = locked.table().deadlock_real_ns;
     if since_ns == 0 {
         return;
@@ -140,7 +140,7 @@ fn break_deadlock(locked: &mut Locked<'_>, place: &Place, fds: &[pollfd], now_ns
     let Some(slot) = (0..entries.len()).find(is_own) else { return };
     locked.table().deadlock_real_ns = 0;
     locked.scheduler().break_deadlock(slot);
-    settle_waiting(locked, place.slot, || true);
+    settle_waiting(locked, place.slot, || !is_any_ready(fds));
 }
 
 /// Whether this process has threads that are not in the table.
