@@ -340,15 +340,18 @@ fn await_descriptors(place: Place, fds: &mut [pollfd], mask: *const libc::sigset
         // Without a pipe nobody can ring, so look often.
         let period_ns = if fds[own].fd < 0 { crate::watch::FIRST_NS } else { watch.period_ns };
         let period = libc::timespec { tv_sec: 0, tv_nsec: period_ns };
+        let is_back = &place.page.cell(place.slot).is_back;
+        is_back.store(0, Ordering::SeqCst);
         // SAFETY: the slice is as long as it says; the mask is the program's.
         let count = unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &period, mask) };
         let is_interrupted = count < 0 && kernel::errno() == libc::EINTR;
+        // From here to the next round it may sleep for the page's lock, which is no wait for what may come.
+        is_back.store(1, Ordering::SeqCst);
         if fds[own].revents != 0 {
             pipes::drain(&mut fds[own], &place);
         }
         let has_answer = count < 0 || fds[..own].iter().any(|fd| fd.revents != 0);
         if has_answer {
-            place.page.cell(place.slot).is_back.store(1, Ordering::SeqCst);
             let may_run = {
                 let mut locked = place.page.lock();
                 if is_stale(&place) {
