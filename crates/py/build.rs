@@ -1,4 +1,5 @@
-//! Builds `libhermetic.so` (crate `hermetic-hook`) beside the binding library, so that one `pip install` yields both.
+//! Builds `libhermetic.so` (crate `hermetic-hook`) and the program `hermetic-pg` beside the binding library, so that one
+//! `pip install` yields all.
 //!
 //! Cargo cannot yet make one package depend on the cdylib of another (artifact dependencies are unstable), so this script
 //! runs a second cargo with a target directory of its own under `OUT_DIR`: no lock is shared with the outer build, and a
@@ -9,8 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The crates that `libhermetic.so` is made of, below `crates/`.
-const PARTS: [&str; 7] = ["abi", "model", "policy", "journal", "engine", "sys", "hook"];
+/// The crates that they are made of, below `crates/`.
+const PARTS: [&str; 8] = ["abi", "model", "policy", "journal", "engine", "sys", "hook", "pg"];
+const OUTPUTS: [&str; 2] = ["libhermetic.so", "hermetic-pg"];
 
 /// What the outer cargo, clippy or rustc wrapper says about *this* package, and must not reach the inner cargo.
 const OUTER_ONLY: [&str; 8] = [
@@ -36,12 +38,14 @@ fn main() {
     build(&workspace, &target, &triple, profile);
 
     let folder = if profile == "release" { "release" } else { "debug" };
-    let built = target.join(&triple).join(folder).join("libhermetic.so");
-    let packed = out.join("libhermetic.so");
-    // A rename, not a copy over the old file: a process that has the old library mapped keeps its own copy.
-    let fresh = out.join("libhermetic.so.new");
-    fs::copy(&built, &fresh).unwrap_or_else(|error| panic!("cannot copy {}: {error}", built.display()));
-    fs::rename(&fresh, &packed).unwrap_or_else(|error| panic!("cannot write {}: {error}", packed.display()));
+    for name in OUTPUTS {
+        let built = target.join(&triple).join(folder).join(name);
+        let packed = out.join(name);
+        // A rename, not a copy over the old file: a process that has the old library mapped keeps its own copy.
+        let fresh = out.join(format!("{name}.new"));
+        fs::copy(&built, &fresh).unwrap_or_else(|error| panic!("cannot copy {}: {error}", built.display()));
+        fs::rename(&fresh, &packed).unwrap_or_else(|error| panic!("cannot write {}: {error}", packed.display()));
+    }
 }
 
 fn variable(name: &str) -> String {
@@ -66,7 +70,8 @@ fn version(workspace: &Path) -> String {
 
 fn build(workspace: &Path, target: &Path, triple: &str, profile: &str) {
     let mut cargo = Command::new(variable("CARGO"));
-    cargo.arg("build").args(["-p", "hermetic-hook", "--lib", "--profile", profile, "--target", triple]);
+    let packages = ["-p", "hermetic-hook", "-p", "hermetic-pg", "--lib", "--bins"];
+    cargo.arg("build").args(packages).args(["--profile", profile, "--target", triple]);
     cargo.arg("--target-dir").arg(target).arg("--manifest-path").arg(workspace.join("Cargo.toml"));
     for name in OUTER_ONLY {
         cargo.env_remove(name);

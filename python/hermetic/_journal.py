@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from hermetic import real
@@ -59,18 +60,29 @@ def head(
     if not isinstance(settings["network"], str):
         settings["network"] = list(settings["network"])
     settings.update(now=now_ns, seed=str(seed), pinned=pinned)
-    facts = fingerprint(root)
-    value = {
+    # A suite records thousands of tests on one machine: what does not change from test to test is written out once.
+    machine = _written(_facts_now(), root, tuple(os.environ))
+    parts = {
         "hermetic": native().__version__,
         "test": test,
         "attempt": attempt,
         "created_at_ns": real.time_ns(),
         "config": settings,
-        "fingerprint": facts,
-        "root": root,
-        "env": sorted(os.environ),
     }
-    return json.dumps(value, separators=(",", ":")).encode("utf-8", "backslashreplace")
+    return f"{_encode(parts)[:-1]},{machine}}}".encode("utf-8", "backslashreplace")
+
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+@lru_cache(maxsize=16)
+def _written(facts: tuple[Any, ...], root: str, names: tuple[str, ...]) -> str:
+    """The members of a head that tell of machine and environment; `facts` are those that can change while it runs."""
+    return _encode({"fingerprint": fingerprint(root), "root": root, "env": sorted(names)})[1:-1]
+
+
+def _facts_now() -> tuple[Any, ...]:
+    return os.environ.get("TZ"), time.tzname, _locale()
 
 
 def fingerprint(root: str) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from hermetic._errors import (
     OptionTypeError,
     ReplayExhausted,
     ReplayMismatch,
-    SandboxActiveError,
     SandboxError,
     SpinError,
 )
@@ -39,7 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 WALL = 0
 SEED_BYTES = 4
-"""A seed that nobody chose has 32 bits: short enough to read out, long enough not to repeat."""
+"""As in the native way in: a seed that nobody chose has 32 bits."""
 ERRORS = {
     "spin": SpinError,
     "deadlock": DeadlockError,
@@ -53,10 +52,12 @@ FRESH = object()
 
 if TYPE_CHECKING:
     from hermetic._native import Door as _Door
-else:
-    _Door = _settings.Door
+    from hermetic._native import Handle as _Handle
 
-_active: list[SandboxHandle] = []
+    _active: list[SandboxHandle]
+else:
+    _Door, _Handle, _active = _settings.DOOR, _settings.HANDLE, _settings.ACTIVE
+
 _scratch_count = 0
 
 
@@ -102,23 +103,37 @@ class Clock:
         return self._session
 
 
-class SandboxHandle:
+class SandboxHandle(_Handle):
     """What `with sandbox() as sb` gives: the seed, the clock, and doors to the world outside."""
 
-    __slots__ = ("_sandbox", "_session", "clock", "fs", "journal_path", "mode", "replay_warnings", "seed", "test_id")
+    __slots__ = ()
 
     real = real
+    _sandbox: Sandbox
+    seed: int | None
+    mode: Literal["deterministic", "record", "replay"]
+    fs: FileSystem | None
+    journal_path: str | None
 
-    def __init__(self, sandbox: Sandbox, session: Session, seed: int | None, has_clock: bool) -> None:
-        self._sandbox = sandbox
-        self._session = session
-        self.seed = seed
-        self.mode: Literal["deterministic", "record", "replay"] = "deterministic"
-        self.clock = Clock(session if has_clock else None)
-        self.fs: FileSystem | None = None
-        self.journal_path: str | None = None
-        self.replay_warnings: list[str] = []
-        self.test_id: str | None = sandbox._test_id
+    @property
+    def clock(self) -> Clock:
+        """The virtual clock."""
+        clock: Clock | None = self._clock
+        if clock is None:
+            clock = self._clock = Clock(self._session if self._has_clock else None)
+        return clock
+
+    @property
+    def replay_warnings(self) -> list[str]:
+        """What makes a replay less than faithful, one sentence each."""
+        if self._replay_warnings is None:
+            self._replay_warnings = []
+        return self._replay_warnings
+
+    @property
+    def test_id(self) -> str | None:
+        """The node id of the test, where a harness gave it."""
+        return self._sandbox._test_id
 
     def __repr__(self) -> str:
         return f"SandboxHandle(seed={self.seed!r}, mode={self.mode!r})"
@@ -148,9 +163,7 @@ class Sandbox(_Door):
     __slots__ = (
         "_chdir",
         "_env",
-        "_findings",
         "_fs",
-        "_handle",
         "_is_automatic",
         "_is_pinned",
         "_is_suspended",
@@ -160,7 +173,6 @@ class Sandbox(_Door):
         "_root",
         "_scrub_env",
         "_seed",
-        "_session",
         "_settings",
         "_settings_now",
         "_test_id",
@@ -203,9 +215,6 @@ class Sandbox(_Door):
         self._seed = seed
         self._test_id = test_id
         self._is_automatic = automatic
-        self._session: Session | None = None
-        self._handle: SandboxHandle | None = None
-        self._findings: list[Finding] | None = None
         self._is_suspended = False
         self._undo: list[Callable[[], object]] | None = None
         self._env: dict[str, str | None] | None = None
@@ -248,32 +257,16 @@ class Sandbox(_Door):
             strict_replay,
         )
         self._settings = self._settings_now = _settings.settings(self._options, extra, self._root or "")
+        self._arm_if_plain()
 
     def __repr__(self) -> str:
         return f"Sandbox(seed={self._seed!r})"
 
-    def __enter__(self) -> SandboxHandle:
-        if self._session is not None:
-            raise SandboxActiveError("this Sandbox is entered already; make another one, or leave it first")
-        self._findings = None
-        is_plain = (
-            self._record is None
-            and self._replay is None
-            and self._fs == "off"
-            and self._env is None
-            and not self._scrub_env
-            and not self._settings.allow
-        )
-        if not is_plain:
-            return self._enter_fully()
-        settings = self._settings_now = self._settings
-        seed = self._seed
-        if seed is None and settings.has_seed:
-            seed = _fresh_seed()
-        self._session = session = settings.plan.enter(0 if seed is None else seed)
-        self._handle = handle = SandboxHandle(self, session, seed, settings.config["clock"] == "virtual")
-        _active.append(handle)
-        return handle
+    if TYPE_CHECKING:
+        _handle: SandboxHandle | None
+        _findings: list[Finding] | None
+
+        def __enter__(self) -> SandboxHandle: ...
 
     def _leave(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -294,8 +287,14 @@ class Sandbox(_Door):
             with suppress(ValueError):
                 _active.remove(self._handle)
         self._is_suspended = False
-        if fatal or self._is_automatic:
-            self._findings = session.findings()
+        self._conclude(session, failure, fatal, error)
+
+    def _conclude(
+        self, session: Session, failure: BaseException | None, fatal: int, error: BaseException | None
+    ) -> None:
+        """The last step of an exit: tells what went wrong, if anything did."""
+        self._is_suspended = False
+        self._findings = self._collect(session)
         if fatal and not self._is_automatic:
             failure = failure or self._verdict()
         if failure is None:
@@ -333,7 +332,14 @@ class Sandbox(_Door):
         """What the engine noticed in the last run of this sandbox, also after its exit."""
         if self._findings is not None:
             return self._findings
-        return self._handle._session.findings() if self._handle is not None else []
+        return self._collect(self._handle._session) if self._handle is not None else []
+
+    def _collect(self, session: Session) -> list[Finding]:
+        """The engine's findings, and the files outside an isolated directory."""
+        found = session.findings()
+        if self._handle is not None and self._handle.fs is not None:
+            found += map(outside_write, self._handle.fs.outside)
+        return found
 
     def __call__(self, function: F) -> F:
         """As a decorator: each call runs in a fresh sandbox with these options."""
@@ -341,16 +347,29 @@ class Sandbox(_Door):
 
         return decorate(self, function)
 
+    def _arm_if_plain(self) -> None:
+        """Without journals, directories, variables and warnings, native code enters and leaves by itself."""
+        if (
+            self._record is None
+            and self._replay is None
+            and self._fs == "off"
+            and self._env is None
+            and not self._scrub_env
+            and not self._settings.allow
+        ):
+            self._arm(self._settings.plan, self._seed, self._is_automatic)
+
     def _clone(self) -> Sandbox:
         """A Sandbox of its own for one call of a decorated function; checked options are shared."""
         twin = Sandbox.__new__(Sandbox)
         for name in Sandbox.__slots__:
             setattr(twin, name, getattr(self, name))
-        twin._session = twin._handle = twin._findings = twin._undo = None
+        twin._undo = None
         twin._is_suspended = False
+        twin._arm_if_plain()
         return twin
 
-    def _enter_fully(self) -> SandboxHandle:
+    def _enter(self) -> SandboxHandle:
         """Entry with journals, directories or an environment of its own. Whatever fails, all of it is undone."""
         recorded, settings, seed, options = self._prepare()
         self._undo = []
@@ -362,12 +381,14 @@ class Sandbox(_Door):
             self._arrange(handle, options)
             if recorded is not None:
                 handle.mode, handle.journal_path = "replay", recorded.path
-                handle.replay_warnings = list(recorded.warnings(options["root"], options["test"]))
+                handle._replay_warnings = list(recorded.warnings(options["root"], options["test"]))
+                self._warn(handle, settings)
                 session.enter(settings.plan, seed or 0, replay=recorded.raw)
             elif self._record is not None:
                 handle.mode, handle.journal_path = "record", self._record
                 self._enter_recording(session, settings, seed or 0, options)
             else:
+                self._warn(handle, settings)
                 session.enter(settings.plan, seed or 0)
         except BaseException as error:
             # The environment comes back before the directories go, as at a regular exit.
@@ -378,6 +399,10 @@ class Sandbox(_Door):
             raise
         self._session, self._handle = session, handle
         _active.append(handle)
+        return handle
+
+    def _warn(self, handle: SandboxHandle, settings: Settings) -> None:
+        """Comes before the engine's entry: showing a warning runs code that takes locks and reads clocks."""
         for text in handle.replay_warnings:
             warnings.warn(f"hermetic replay: {text}", UserWarning, stacklevel=3)
         if settings.allow and handle.mode == "deterministic" and settings.config["rng"] == "all":
@@ -387,7 +412,6 @@ class Sandbox(_Door):
                 UserWarning,
                 stacklevel=3,
             )
-        return handle
 
     def _prepare(self) -> tuple[Recorded | None, Settings, int | None, dict[str, Any]]:
         """Everything that can be refused before anything is changed."""
@@ -499,6 +523,13 @@ sandbox = Sandbox
     with hermetic.sandbox(seed=42, now="2021-06-01") as sb:
         sb.clock.advance(3600)
 """
+
+
+def outside_write(path: str) -> Finding:
+    """The finding for a file that was written outside the directories of `fs="isolate"`."""
+    message = f"hermetic saw a write outside the isolated directories: {path}"
+    finding: Finding = _settings.native().Finding("outside-write", message, subject=path)
+    return finding
 
 
 def _fresh_seed() -> int:

@@ -73,8 +73,10 @@ def native() -> Any:
     return _native
 
 
-Door: Any = _native.Door if _native is not None else object
-"""The native base of `Sandbox`; where there is none, no sandbox is ever entered."""
+# The native bases of `Sandbox` and its handle; where there are none, no sandbox is ever entered.
+DOOR: Any = _native.Door if _native is not None else object
+HANDLE: Any = _native.Handle if _native is not None else object
+ACTIVE: list[Any] = _native.active if _native is not None else []
 
 
 class Settings:

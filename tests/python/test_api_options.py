@@ -1,4 +1,4 @@
-"""Options are checked when a sandbox is made: one error that names option, value and what is accepted, and nothing entered."""
+"""Options are checked when a sandbox is made: one error names option, value and what it accepts. Nothing is entered."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_stub_names_are_those_of_the_binary():
     assert public(stub_names(stub().body)) == public(dir(_native))
 
 
-@pytest.mark.parametrize("name", ["Door", "Finding", "Plan", "Session"])
+@pytest.mark.parametrize("name", ["Door", "Finding", "Handle", "Plan", "Session"])
 def test_stub_members_are_those_of_the_binary(name):
     body = next(node.body for node in stub().body if isinstance(node, ast.ClassDef) and node.name == name)
     assert public(stub_names(body)) == public(dir(getattr(_native, name)))

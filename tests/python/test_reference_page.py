@@ -439,20 +439,28 @@ class TestLoop:
             assert sb.mode == "replay"
             assert (time.time(), os.urandom(8), random.random(), time.monotonic()) == recorded
 
-    def test_replay_warns_of_another_zone(self, program, tmp_path):
+    RECORD = "import hermetic, sys, time\nwith hermetic.sandbox(record=sys.argv[1]): time.time()"
+    REPLAY = """
+    import hermetic, sys, time, warnings
+    warnings.simplefilter("ignore")
+    with hermetic.sandbox(replay=sys.argv[1]) as sb: time.time(); print("ZONE", time.tzname[0])
+    print("\\n".join(sb.replay_warnings))
+    """
+
+    def test_replay_warns_of_another_hash_seed_and_brings_the_recorded_zone(self, program, tmp_path):
         path = str(tmp_path / "kept.journal")
-        record = "import hermetic, sys, time\nwith hermetic.sandbox(record=sys.argv[1]): time.time()"
-        replay = """
-        import hermetic, sys, time, warnings
-        warnings.simplefilter("ignore")
-        with hermetic.sandbox(replay=sys.argv[1]) as sb: time.time()
-        print("\\n".join(sb.replay_warnings))
-        """
-        assert program(record, path, env={"TZ": "Pacific/Auckland", "PYTHONHASHSEED": "5"}).code == 0
-        warned = program(replay, path, env={"TZ": "UTC", "PYTHONHASHSEED": "6"})
-        assert warned.code == 0, warned.text
-        assert "PYTHONHASHSEED" in warned.text
-        assert "TZ" in warned.text
+        recorded = program(self.RECORD, path, env={"TZ": "Pacific/Auckland", "PYTHONHASHSEED": "5"})
+        assert recorded.code == 0, recorded.text
+        replayed = program(self.REPLAY, path, env={"TZ": "UTC", "PYTHONHASHSEED": "6"})
+        assert replayed.lines("ZONE") == ["ZONE NZST"], replayed.text
+        assert "PYTHONHASHSEED" in replayed.text
+
+    def test_replay_warns_of_another_zone_where_the_recording_names_none(self, program, tmp_path):
+        path = str(tmp_path / "kept.journal")
+        assert program(self.RECORD, path, env={"TZ": None}).code == 0
+        replayed = program(self.REPLAY, path, env={"TZ": "Pacific/Auckland"})
+        assert replayed.code == 0, replayed.text
+        assert "time zone" in replayed.text
 
     @pytest.mark.filterwarnings("ignore::UserWarning")
     def test_a_journal_holds_names_of_variables_and_not_their_values(self, tmp_path, monkeypatch):

@@ -86,6 +86,10 @@ def test_writes_outside_are_reported(tmp_path):
         (tmp_path / "folder").mkdir()
         open(tmp_path / "outside").close()
         assert sb.fs.outside == [str(tmp_path / "outside"), str(tmp_path / "folder")]
+    assert [(f.kind, f.subject, f.fatal) for f in sb.findings] == [
+        ("outside-write", str(tmp_path / "outside"), False),
+        ("outside-write", str(tmp_path / "folder"), False),
+    ]
 
 
 def test_a_working_directory_that_is_gone(tmp_path, monkeypatch):

@@ -29,6 +29,18 @@ def test_freezegun_inside():
 def test_a_sandbox_inside_time_machine():
     time_machine = pytest.importorskip("time_machine")
     with time_machine.travel(1_000_000_000, tick=False):
-        with hermetic.sandbox() as sb:
-            assert sb.clock.now().year == 2020
-        assert time.time() == 1_000_000_000
+        with pytest.raises(hermetic.SandboxError, match="time-machine holds the clock"), hermetic.sandbox():
+            pass
+        with hermetic.sandbox(clock="off"):
+            assert time.time() == 1_000_000_000
+    with hermetic.sandbox():
+        assert time.time() == 1577836800.0
+
+
+def test_a_sandbox_inside_freezegun():
+    freezegun = pytest.importorskip("freezegun")
+    with freezegun.freeze_time("2001-09-09T01:46:40"):
+        with pytest.raises(hermetic.SandboxError, match="freezegun holds the clock"), hermetic.sandbox():
+            pass
+    with hermetic.sandbox():
+        assert time.time() == 1577836800.0

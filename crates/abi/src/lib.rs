@@ -11,7 +11,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Changes with every change to this file.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// The exported function that returns the [`Api`]: `extern "C" fn() -> *const Api`.
 pub const SYMBOL: &core::ffi::CStr = c"hermetic_abi";
@@ -149,8 +149,35 @@ pub mod finding {
     pub const REPLAY_LEFTOVER: u32 = 5;
     /// Recording stopped early (a full disk); the journal is truthful up to there.
     pub const RECORD_STOPPED: u32 = 6;
+    /// The floor refused a connection, send, look-up or listening socket.
+    pub const FLOOR_NETWORK: u32 = 7;
+    /// The floor refused to start a program, or saw one do what it may not.
+    pub const FLOOR_PROCESS: u32 = 8;
+    /// Something was written outside of a test's directories.
+    pub const FLOOR_WRITE: u32 = 9;
     /// All threads of the sandbox wait for each other, and no deadline will end it.
-    pub const DEADLOCK: u32 = 7;
+    pub const DEADLOCK: u32 = 10;
+}
+
+/// What [`Api::floor_enter`] is told. A floor lies under all sandboxes and holds for every thread of the process; of several,
+/// all must allow.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FloorConfig {
+    pub size: u32,
+    /// Of [`flag`]: ALLOW_LOOPBACK, ALLOW_UNIX.
+    pub flags: u32,
+    /// Policy entries, separated by `\n`.
+    pub allow: Slice,
+    /// Who refuses, for messages: `stricttest`.
+    pub owner: Slice,
+    /// How a message ends for hosts, and for unix sockets: which setting would allow it.
+    pub hint_host: Slice,
+    pub hint_unix: Slice,
+    /// What `getpwuid` and its fellows tell of this user's home directory; absent leaves them alone.
+    pub home: Slice,
+    /// A file that forked children add their findings to, a line each; absent drops them.
+    pub spool: Slice,
 }
 
 /// Something that the engine noticed inside a sandbox. Equal findings are counted, not repeated.
@@ -297,6 +324,19 @@ pub struct Api {
     pub record_state: unsafe extern "C" fn(id: i64, name: Slice, bytes: Slice) -> i32,
     /// Draws from the sandbox's own stream number `purpose` (0 is what `getrandom` gives).
     pub draw: unsafe extern "C" fn(id: i64, purpose: u32, buffer: *mut u8, len: usize) -> i32,
+    /// Lays a floor on top of those that are there. Returns its id (> 0) or a status.
+    pub floor_enter: unsafe extern "C" fn(config: *const FloorConfig, error: *mut Text) -> i64,
+    /// Takes a floor away, whichever it is.
+    pub floor_leave: unsafe extern "C" fn(id: i64) -> i32,
+    /// Adds an entry to every floor: a helper socket of the harness.
+    pub floor_allow: unsafe extern "C" fn(entry: Slice, error: *mut Text) -> i32,
+    /// Adds a finding of a front end's. What `check_address` and `check_host` answer for a floor (its kind tells) is not
+    /// recorded until it is noted like this, so that the front end can say more about the call site.
+    pub floor_note: unsafe extern "C" fn(finding: *const Finding) -> i32,
+    /// How many findings wait; cheap.
+    pub floor_pending: unsafe extern "C" fn() -> u32,
+    /// Takes the oldest finding that waits: 1, or 0 where there is none.
+    pub floor_take: unsafe extern "C" fn(out: *mut Finding) -> i32,
     /// For `doctor`: one line per fact, written through `line`.
     pub describe:
         unsafe extern "C" fn(line: Option<unsafe extern "C" fn(*const u8, usize, *mut c_void)>, data: *mut c_void),

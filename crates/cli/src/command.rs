@@ -20,7 +20,7 @@ pub struct Command {
 }
 
 /// All commands, in the order of the help text.
-pub const COMMANDS: &[Command] = &[crate::journal::COMMAND];
+pub const COMMANDS: &[Command] = &[crate::journal::COMMAND, crate::pg::COMMAND];
 
 /// The release, as `--version` prints it.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -72,7 +72,7 @@ fn write_help(terminal: &mut Terminal<'_>) -> Result<Exit, Failure> {
          Usage: hermetic COMMAND ...\n\n\
          Commands:\n{}\n\
          Options:\n  -h, --help     what a command does\n  -V, --version  the release\n\n\
-         Exit codes: 0 done, 1 found a difference or damage, 2 wrong usage, 3 unreadable file.\n",
+         Exit codes: 0 done, 1 found a difference or damage, 2 wrong usage, 3 unreadable file, 5 no cluster.\n",
         list(COMMANDS)
     )?;
     Ok(Exit::Ok)

@@ -12,6 +12,8 @@ pub enum Exit {
     Usage = 2,
     /// A file cannot be read, or is not what the command needs.
     Unreadable = 3,
+    /// A PostgreSQL cluster cannot be started or used.
+    Postgres = 5,
 }
 
 impl Exit {

@@ -8,10 +8,17 @@ pub mod command;
 mod exit;
 mod failure;
 mod journal;
+mod pg;
 mod process;
 mod terminal;
 
 use std::ffi::OsString;
+
+/// The part of this program that is started by itself and not by people: the supervisor of a PostgreSQL cluster. Returns its exit
+/// code, or nothing for a command line of the user's.
+pub fn run_supervisor(args: &[OsString]) -> Option<i32> {
+    pg::supervise(args)
+}
 
 pub use exit::Exit;
 pub use failure::Failure;

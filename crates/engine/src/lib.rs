@@ -10,6 +10,7 @@
 //! * [`scheduler`]: who runs, who waits, when time jumps
 //! * [`network`] (refusals)
 //! * [`recorder`] and [`replayer`] are the two users of a journal
+//! * [`floor`] is the network policy under all sandboxes
 //! * [`finding`] is what the end of a test must know
 //!
 //! Nothing here allocates in a call that a hook makes, with two exceptions, each at most once per call site or allowed
@@ -17,6 +18,7 @@
 
 pub mod entropy;
 pub mod finding;
+pub mod floor;
 pub mod host;
 pub mod network;
 pub mod recorder;

@@ -69,6 +69,19 @@ impl Address {
         unsafe { Address::read(storage.as_ptr().cast(), len.min(Address::LEN_MAX as socklen_t)) }
     }
 
+    /// The address that a descriptor is bound to.
+    pub fn own(fd: core::ffi::c_int) -> Option<Address> {
+        let mut storage = [0u64; Address::LEN_MAX / 8];
+        let mut len = Address::LEN_MAX as socklen_t;
+        // SAFETY: the buffer is as long as `len` says and aligned for every address.
+        let error = unsafe { libc::getsockname(fd, storage.as_mut_ptr().cast(), &mut len) };
+        if error != 0 {
+            return None;
+        }
+        // SAFETY: the kernel wrote `len` bytes, or fewer than the buffer has.
+        unsafe { Address::read(storage.as_ptr().cast(), len.min(Address::LEN_MAX as socklen_t)) }
+    }
+
     fn family(&self) -> i32 {
         i32::from(u16::from_ne_bytes([self.bytes[0], self.bytes[1]]))
     }

@@ -4,11 +4,12 @@ use crate::guard::{self, Call};
 use crate::host::{self, Registered};
 use crate::page::{self, Page};
 use crate::sink::Scratch;
-use crate::{attach, condition, fork, openssl, parking, threads};
+use crate::{attach, condition, floor, fork, network, openssl, parking, threads};
 use core::ffi::{c_char, c_void};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use hermetic_abi::{flag, status, Api, Config, Finding, Host, Outcome, Slice, Text, ABI_VERSION};
+use hermetic_abi::{flag, status, Api, Config, Finding, FloorConfig, Host, Outcome, Slice, Text, ABI_VERSION};
+use hermetic_engine::floor::FloorSettings;
 use hermetic_engine::recorder::BoxedSink;
 use hermetic_engine::sandbox::{Journaling, Mode, Settings};
 use hermetic_engine::thread::LEVELS_MAX;
@@ -46,6 +47,12 @@ static API: Api = Api {
     journal,
     record_state,
     draw,
+    floor_enter,
+    floor_leave,
+    floor_allow,
+    floor_note,
+    floor_pending,
+    floor_take,
     describe,
 };
 
@@ -449,9 +456,7 @@ unsafe extern "C" fn allow(id: i64, entry: Slice, error: *mut Text) -> i32 {
 
 /// Judges for the language ring. The pending name of a hidden look-up is settled by any judgement.
 fn check(target: &Target<'_>, what: &str, out: *mut Finding) -> i32 {
-    let Some(mut call) = Call::enter_any() else { return status::OK };
-    let (sandbox, thread) = call.parts();
-    let Some(found) = sandbox.judge(thread, &Registered, what, target) else { return status::OK };
+    let Some(found) = network::judge(what, target) else { return status::OK };
     // SAFETY: null, or the caller's structure.
     if let Some(out) = unsafe { out.as_mut() } {
         *out = found;
@@ -476,12 +481,11 @@ unsafe extern "C" fn check_host(host: Slice, port: i32, out: *mut Finding) -> i3
 }
 
 unsafe extern "C" fn is_network_guarded() -> i32 {
-    Call::enter_any().map_or(0, |call| i32::from(call.sandbox.is_network_guarded()))
+    i32::from(network::is_guarded())
 }
 
 unsafe extern "C" fn take_pending_name(out: *mut Text) -> i32 {
-    let Some(mut call) = Call::enter_any() else { return 0 };
-    let name = core::mem::take(&mut call.thread().pending_name);
+    let name = threads::take_pending_name();
     if name.len == 0 {
         return 0;
     }
@@ -553,6 +557,74 @@ unsafe extern "C" fn draw(id: i64, purpose: u32, buffer: *mut u8, len: usize) ->
     // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
     sandbox.draw(unsafe { &mut *record }, purpose, bytes);
     status::OK
+}
+
+unsafe extern "C" fn floor_enter(config: *const FloorConfig, error: *mut Text) -> i64 {
+    let _real = RealSection::begin();
+    // SAFETY: null, or the caller's structure.
+    let Some(config) = (unsafe { config.as_ref() }) else { return i64::from(status::MISUSE) };
+    if config.size as usize != size_of::<FloorConfig>() {
+        let text = "the configuration has another size: front end and engine differ";
+        return i64::from(fail(error, status::INVALID, text));
+    }
+    attach::scan();
+    // SAFETY: the caller's slices live as long as the call.
+    let text = |slice: Slice| core::str::from_utf8(unsafe { bytes(slice) }).unwrap_or("");
+    let settings = FloorSettings {
+        allows_loopback: config.flags & flag::ALLOW_LOOPBACK != 0,
+        allows_unix: config.flags & flag::ALLOW_UNIX != 0,
+        allow: text(config.allow),
+        owner: text(config.owner),
+        hint_host: text(config.hint_host),
+        hint_unix: text(config.hint_unix),
+    };
+    // SAFETY: as above.
+    let home = unsafe { bytes(config.home) };
+    // SAFETY: as above.
+    let spool = unsafe { bytes(config.spool) };
+    floor::enter(&settings, home, spool).unwrap_or_else(|text| i64::from(fail(error, status::INVALID, text)))
+}
+
+unsafe extern "C" fn floor_leave(id: i64) -> i32 {
+    let _real = RealSection::begin();
+    if floor::leave(id) {
+        status::OK
+    } else {
+        status::MISUSE
+    }
+}
+
+unsafe extern "C" fn floor_allow(entry: Slice, error: *mut Text) -> i32 {
+    let _real = RealSection::begin();
+    // SAFETY: the caller's slice lives as long as the call.
+    let Ok(entry) = core::str::from_utf8(unsafe { bytes(entry) }) else {
+        return fail(error, status::INVALID, "a policy entry must be UTF-8");
+    };
+    match floor::allow(entry) {
+        Ok(()) => status::OK,
+        Err(text) => fail(error, status::INVALID, text),
+    }
+}
+
+unsafe extern "C" fn floor_note(finding: *const Finding) -> i32 {
+    let _real = RealSection::begin();
+    // SAFETY: null, or the caller's structure.
+    let Some(found) = (unsafe { finding.as_ref() }) else { return status::MISUSE };
+    floor::note(found);
+    status::OK
+}
+
+unsafe extern "C" fn floor_pending() -> u32 {
+    floor::pending()
+}
+
+unsafe extern "C" fn floor_take(out: *mut Finding) -> i32 {
+    let Some(found) = floor::take() else { return 0 };
+    // SAFETY: null, or the caller's structure.
+    if let Some(out) = unsafe { out.as_mut() } {
+        *out = found;
+    }
+    1
 }
 
 unsafe extern "C" fn describe(line: Option<unsafe extern "C" fn(*const u8, usize, *mut c_void)>, data: *mut c_void) {

@@ -1,7 +1,7 @@
 //! Forks: locks are held across them, and the child becomes somebody of its own.
 
 use crate::libc::dirent as listings;
-use crate::{api, attach, guard, openssl, parking, pipes};
+use crate::{api, attach, floor, guard, openssl, parking, pipes};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI32, Ordering};
 use hermetic_engine::sandbox::Held;
@@ -14,7 +14,7 @@ struct Carried(UnsafeCell<Option<Baggage>>);
 
 struct Baggage {
     #[allow(dead_code, reason = "held, not read")]
-    locks: (Vec<Held<'static>>, listings::Held, openssl::Held, attach::Held, api::Held),
+    locks: (Vec<Held<'static>>, floor::Locks, listings::Held, openssl::Held, attach::Held, api::Held),
     /// Number of the child among its parent's children, if the fork belongs to a sandbox.
     ordinal: Option<u64>,
 }
@@ -49,7 +49,7 @@ unsafe extern "C" fn before() {
     // From the outermost lock to the innermost, as everybody else takes them.
     let (desk, scan, openssl, listings) = (api::lock(), attach::lock(), openssl::lock(), listings::lock());
     let sandboxes = api::sandboxes().map(|sandbox| sandbox.lock_all()).collect();
-    let locks = (sandboxes, listings, openssl, scan, desk);
+    let locks = (sandboxes, floor::lock(), listings, openssl, scan, desk);
     // SAFETY: this thread holds all locks, so it is the only one here.
     unsafe { *CARRIED.0.get() = Some(Baggage { locks, ordinal }) };
 }

@@ -9,6 +9,7 @@
 //! * [`parking`] makes waits virtual over the [`page`] that processes share; [`settle`] carries decisions out, [`watch`] looks
 //!   after what rings no bell
 //! * [`wait`], [`condition`], [`address`], [`descriptors`], [`openssl`], [`sink`] convert at the edge
+//! * [`network`] asks the sandbox, then [`floor`], which lies under all sandboxes
 //! * [`api`] is the C ABI; [`host`] is the language above
 //!
 //! The invariants that the `SAFETY` comments name (H1 to H8) stand in `ARCHITECTURE.md`.
@@ -21,11 +22,13 @@ mod attach;
 mod children;
 mod condition;
 mod descriptors;
+mod floor;
 mod fork;
 mod guard;
 mod host;
 mod inside;
 mod libc;
+mod network;
 mod openssl;
 mod page;
 mod parking;

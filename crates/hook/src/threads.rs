@@ -3,6 +3,7 @@
 use crate::guard;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering};
+use hermetic_abi::Text;
 use hermetic_engine::{Class, Thread};
 use hermetic_model::stream::Pedigree;
 use hermetic_sys::slot::Arena;
@@ -50,6 +51,18 @@ pub fn current() -> Option<*mut Thread> {
         local.thread = adopt()?.cast();
     }
     Some(local.thread.cast())
+}
+
+/// The name whose hidden look-up was answered with a placeholder, once; empty where there is none. For hooks.
+pub fn take_pending_name() -> Text {
+    let local = tls::local();
+    // SAFETY: the record belongs to this thread (H2).
+    let record = unsafe { (*local).thread.cast::<Thread>() };
+    // SAFETY: null, or this thread's own record (H8).
+    match unsafe { record.as_mut() } {
+        Some(thread) if thread.pending_name.len > 0 => core::mem::take(&mut thread.pending_name),
+        _ => Text::new(),
+    }
 }
 
 /// A record for a thread that is about to start.

@@ -50,16 +50,21 @@ impl Attributes {
     pub fn enter(modules: &Bound<'_, PyDict>, clock: bool, randomness: bool, now_ns: i64) -> PyResult<Attributes> {
         let py = modules.py();
         let names = names(py);
-        let mut own = Attributes { aside: Vec::with_capacity(ROWS.len()), absent: Vec::new() };
-        for (row, (_, _, fresh, needs, _)) in ROWS.iter().enumerate() {
+        let mut own = Attributes { aside: Vec::new(), absent: Vec::new() };
+        let mut module: Option<Bound<'_, PyAny>> = None;
+        for (row, (name, _, fresh, needs, _)) in ROWS.iter().enumerate() {
             if !(if *needs == Needs::Clock { clock } else { randomness }) {
                 continue;
             }
-            let Some(module) = modules.get_item(&names[row].0)? else {
+            // Rows of one module stand together, so it is looked up once.
+            if row == 0 || ROWS[row - 1].0 != *name || ROWS[row - 1].3 != *needs {
+                module = modules.get_item(&names[row].0)?;
+            }
+            let Some(module) = module.as_ref() else {
                 own.absent.push(row);
                 continue;
             };
-            let Ok(module) = module.cast_into::<PyModule>() else { continue };
+            let Ok(module) = module.cast::<PyModule>() else { continue };
             let namespace = module.dict();
             let Some(old) = namespace.get_item(&names[row].1)? else { continue };
             namespace.set_item(&names[row].1, value(py, *fresh, now_ns, &old)?)?;
@@ -83,7 +88,7 @@ impl Attributes {
     }
 
     /// After the last swap out: modules that were first imported inside forget the sandbox.
-    pub fn forget_inside(&self, modules: &Bound<'_, PyDict>, real_now_ns: i64) -> PyResult<()> {
+    pub fn forget_inside(&self, modules: &Bound<'_, PyDict>, real_now_ns: impl Fn() -> i64) -> PyResult<()> {
         let py = modules.py();
         let names = names(py);
         for row in &self.absent {
@@ -95,11 +100,35 @@ impl Attributes {
             let Ok(module) = module.cast_into::<PyModule>() else { continue };
             let namespace = module.dict();
             if let Some(old) = namespace.get_item(&names[*row].1)? {
-                namespace.set_item(&names[*row].1, value(py, fresh, real_now_ns, &old)?)?;
+                namespace.set_item(&names[*row].1, value(py, fresh, real_now_ns(), &old)?)?;
             }
         }
         Ok(())
     }
+}
+
+/// Tools that replace the clock functions of Python modules: module, the list that is not empty while one is at work, name.
+const CLOCK_TOOLS: [(&str, &str, &str); 3] = [
+    ("time_machine", "traveller_stack", "time-machine"),
+    ("time_machine", "coordinates_stack", "time-machine"),
+    ("freezegun.api", "freeze_factories", "freezegun"),
+];
+
+/// The tool above us that holds the clock now: what it replaced would hide a virtual clock below.
+pub fn clock_holder(modules: &Bound<'_, PyDict>) -> PyResult<Option<&'static str>> {
+    let py = modules.py();
+    static KEYS: PyOnceLock<Vec<(Py<PyString>, Py<PyString>)>> = PyOnceLock::new();
+    let keys = KEYS.get_or_init(py, || {
+        let intern = |text: &str| PyString::intern(py, text).unbind();
+        CLOCK_TOOLS.iter().map(|(module, list, _)| (intern(module), intern(list))).collect()
+    });
+    for ((module, list), (_, _, name)) in keys.iter().zip(CLOCK_TOOLS) {
+        let Some(module) = modules.get_item(module)? else { continue };
+        if module.getattr(list).is_ok_and(|list| list.is_truthy().unwrap_or(false)) {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
 }
 
 fn names(py: Python<'_>) -> &[(Py<PyString>, Py<PyString>)] {

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyString, PyTuple};
 
 use crate::symbol::function;
-use crate::{engine, errors, findings};
+use crate::{engine, errors, findings, floor_audit};
 
 type Hook = extern "C" fn(*const c_char, *mut ffi::PyObject, *mut c_void) -> c_int;
 type AddHook = extern "C" fn(Hook, *mut c_void) -> c_int;
@@ -33,6 +33,8 @@ static GUARDED: AtomicUsize = AtomicUsize::new(0);
 #[derive(Clone, Copy, PartialEq)]
 enum Act {
     Talk,
+    /// A socket is made.
+    Create,
     Bind,
     /// `getaddrinfo`, which stands before most connections: a number in place of a name is refused like the connection.
     Resolve,
@@ -40,7 +42,8 @@ enum Act {
     LookUpAddress,
 }
 
-const EVENTS: [(&[u8], Act); 8] = [
+const EVENTS: [(&[u8], Act); 9] = [
+    (b"__new__", Act::Create),
     (b"connect", Act::Talk),
     (b"sendto", Act::Talk),
     (b"sendmsg", Act::Talk),
@@ -85,7 +88,9 @@ fn install(py: Python<'_>) -> PyResult<()> {
 /// The hook for interpreters that lack the C function.
 #[pyfunction]
 fn audit_event(event: &str, arguments: Bound<'_, PyTuple>) -> PyResult<()> {
-    let Some(name) = event.as_bytes().strip_prefix(PREFIX) else { return Ok(()) };
+    let Some(name) = event.as_bytes().strip_prefix(PREFIX) else {
+        return floor_audit::handle_python(event, &arguments);
+    };
     if GUARDED.load(Ordering::Relaxed) == 0 {
         return Ok(());
     }
@@ -94,8 +99,12 @@ fn audit_event(event: &str, arguments: Bound<'_, PyTuple>) -> PyResult<()> {
 
 extern "C" fn hook(event: *const c_char, arguments: *mut ffi::PyObject, _: *mut c_void) -> c_int {
     // SAFETY: event names are NUL-terminated.
-    let first = unsafe { event.read() };
-    if first as u8 != PREFIX[0] || GUARDED.load(Ordering::Relaxed) == 0 {
+    if unsafe { floor_audit::concerns(event) } {
+        // SAFETY: as above; the interpreter passes a tuple and holds its lock.
+        return unsafe { floor_audit::hook(event, arguments) };
+    }
+    // SAFETY: as above.
+    if !unsafe { is_about_sockets(event) } || GUARDED.load(Ordering::Relaxed) == 0 {
         return 0;
     }
     // SAFETY: as above.
@@ -115,6 +124,22 @@ extern "C" fn hook(event: *const c_char, arguments: *mut ffi::PyObject, _: *mut 
     }
 }
 
+/// By the first two letters: `sys._getframe` is far more frequent than anything about sockets.
+///
+/// # Safety
+/// `event` is NUL-terminated.
+#[inline(always)]
+unsafe fn is_about_sockets(event: *const c_char) -> bool {
+    // SAFETY: the caller's promise.
+    if unsafe { event.read() } as u8 != PREFIX[0] {
+        return false;
+    }
+    // SAFETY: the first letter is not the closing NUL.
+    let second = unsafe { event.add(1) };
+    // SAFETY: as above.
+    unsafe { second.read() as u8 == PREFIX[1] }
+}
+
 fn judge(name: &[u8], arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
     if name.len() > NAME_LEN_MAX {
         return Ok(());
@@ -127,6 +152,7 @@ fn judge(name: &[u8], arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
     }
     match act {
         Act::Talk => judge_talk(api, arguments),
+        Act::Create => judge_family(api, arguments),
         Act::Bind => judge_bind(api, arguments),
         Act::Resolve => judge_look_up(api, arguments, false),
         Act::LookUp => judge_look_up(api, arguments, true),
@@ -150,6 +176,23 @@ fn judge_talk(api: &Api, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
     }
 }
 
+/// `socket.__new__`: (socket, family, type, protocol). Raw frames pass by every address that is judged later, so the floor
+/// refuses the socket itself.
+fn judge_family(api: &Api, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let family = arguments.get_item(1).and_then(|family| family.extract::<c_int>()).unwrap_or(libc::AF_INET);
+    if family != libc::AF_PACKET || !floor_audit::is_laid() {
+        return Ok(());
+    }
+    let address = (family as libc::sa_family_t).to_ne_bytes();
+    let mut found = findings::blank();
+    // SAFETY: the address and the finding outlive the call.
+    let answer = unsafe { (api.check_address)(address.as_ptr().cast(), address.len() as u32, &raw mut found) };
+    if answer != status::REFUSED {
+        return Ok(());
+    }
+    Err(refusal(arguments.py(), &found, "AF_PACKET".into_pyobject(arguments.py())?.into_any(), false))
+}
+
 /// Binding is allowed, but `bind((name, port))` makes CPython look the name up; a refused one left a placeholder.
 fn judge_bind(api: &Api, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
     if !take_pending(api) {
@@ -161,7 +204,8 @@ fn judge_bind(api: &Api, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
 
 fn judge_look_up(api: &Api, arguments: &Bound<'_, PyTuple>, is_always_look_up: bool) -> PyResult<()> {
     let Ok(host) = arguments.get_item(0) else { return Ok(()) };
-    let Some(host) = text(&host) else { return Ok(()) };
+    // Without a host nobody is asked: it stands for all addresses of this machine.
+    let Some(host) = text(&host).filter(|host| !host.is_empty()) else { return Ok(()) };
     let port = arguments.get_item(1).ok().and_then(|port| port.extract::<i32>().ok()).unwrap_or(-1);
     ask_host(api, arguments.py(), &host, port, is_always_look_up || !is_numeric(&host))
 }
@@ -228,6 +272,9 @@ fn ask_host(api: &Api, py: Python<'_>, host: &[u8], port: i32, is_look_up: bool)
 }
 
 fn refusal(py: Python<'_>, found: &Finding, address: Bound<'_, PyAny>, is_look_up: bool) -> PyErr {
+    if let Some(error) = floor_audit::refusal(py, found) {
+        return error;
+    }
     let name = if is_look_up { "NameLookupBlockedError" } else { "NetworkBlockedError" };
     match errors::class(py, name).and_then(|class| class.call1((found.message.as_str(), address))) {
         Ok(instance) => PyErr::from_value(instance),

@@ -10,6 +10,8 @@ use pyo3::prelude::*;
 #[pyfunction]
 pub fn run_console(py: Python<'_>, arguments: Vec<OsString>) -> i32 {
     py.detach(|| {
+        // Where the program is missing, `pg` says so when it is needed.
+        let _ = crate::pg::install_helper();
         let is_terminal = std::io::stdout().is_terminal();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());

@@ -59,7 +59,7 @@ fn open() -> Result<&'static Api, String> {
     if let Some(address) = symbol::find(SYMBOL) {
         return handshake(address, "the engine that this process already has");
     }
-    let path = library_path()?;
+    let path = folder()?.join("libhermetic.so");
     let text =
         CString::new(path.as_os_str().as_bytes()).map_err(|_| "the path of libhermetic.so has a NUL".to_owned())?;
     // SAFETY: `text` is NUL-terminated; the library's initialisers are our own and touch nothing of the caller.
@@ -107,9 +107,10 @@ fn handshake(address: *mut c_void, origin: &str) -> Result<&'static Api, String>
     Ok(api)
 }
 
-fn library_path() -> Result<PathBuf, String> {
+/// The directory that this library was loaded from. The engine and the supervisor's program lie in it.
+pub fn folder() -> Result<PathBuf, String> {
     let mut info = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    let inside = library_path as *const c_void;
+    let inside = folder as *const c_void;
     // SAFETY: `info` is writable and `inside` an address of this library.
     let found = unsafe { libc::dladdr(inside, info.as_mut_ptr()) };
     if found == 0 {
@@ -122,7 +123,7 @@ fn library_path() -> Result<PathBuf, String> {
     let own = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
     let folder = own.parent().unwrap_or(Path::new("."));
     // An absolute path keeps working after a chdir.
-    Ok(std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf()).join("libhermetic.so"))
+    Ok(std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf()))
 }
 
 fn last_dl_error() -> String {

@@ -7,6 +7,7 @@
 
 use core::ffi::{c_char, CStr};
 use std::ffi::CString;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -40,64 +41,68 @@ unsafe impl Send for Native {}
 unsafe impl Sync for Native {}
 
 impl Native {
-    fn pointers() -> Vec<*const c_char> {
-        let mut pointers = Vec::with_capacity(64);
+    /// The entries of `environ`, in order.
+    fn each() -> impl Iterator<Item = *const c_char> {
         // SAFETY: `environ` is libc's variable; reading it while the interpreter lock is held races only with C threads that
         // change the environment, which POSIX forbids.
         let mut slot = unsafe { environ };
-        while !slot.is_null() {
-            // SAFETY: the array ends with a null pointer, which has not been reached.
-            let entry = unsafe { slot.read() };
-            if entry.is_null() {
-                break;
+        core::iter::from_fn(move || {
+            if slot.is_null() {
+                return None;
             }
-            pointers.push(entry);
+            // SAFETY: the array ends with a null pointer, which has not been passed.
+            let entry = unsafe { slot.read() };
             slot = slot.wrapping_add(1);
-        }
-        pointers
+            (!entry.is_null()).then_some(entry)
+        })
+    }
+
+    /// Whether `environ` holds these very pointers. libc makes a new string for a new value and never writes into an old one.
+    fn is_current(&self) -> bool {
+        Native::each().eq(self.pointers.iter().copied())
     }
 
     fn read() -> Native {
-        let pointers = Native::pointers();
+        let pointers: Vec<_> = Native::each().collect();
         // SAFETY: entries of `environ` are NUL-terminated.
         let entries = pointers.iter().map(|entry| unsafe { CStr::from_ptr(*entry) }.to_owned()).collect();
         Native { pointers, entries }
     }
 }
 
-/// The last reading of libc's side: most entries find it unchanged and save themselves the copy of the text.
-static LAST: std::sync::Mutex<Option<std::sync::Arc<Native>>> = std::sync::Mutex::new(None);
-
-fn read_native() -> std::sync::Arc<Native> {
-    let mut last = LAST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(known) = last.as_ref() {
-        if known.pointers == Native::pointers() {
-            return known.clone();
-        }
-    }
-    let fresh = std::sync::Arc::new(Native::read());
-    *last = Some(fresh.clone());
-    fresh
+/// Both sides at one moment. While libc's pointers are the same, neither side has changed: `os.environ` always calls libc.
+struct Memory {
+    python: Py<PyDict>,
+    native: Native,
 }
+
+/// The last reading: most entries and exits find it unchanged, and cost one comparison of pointers.
+static LAST: std::sync::Mutex<Option<Arc<Memory>>> = std::sync::Mutex::new(None);
 
 /// The environment at one moment.
-pub struct Environment {
-    python: Py<PyDict>,
-    native: std::sync::Arc<Native>,
-}
+pub struct Environment(Arc<Memory>);
 
 /// What happened to single variables: name, and the value or None where it was removed.
 pub type Changes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 impl Environment {
     pub fn remember(py: Python<'_>) -> PyResult<Environment> {
-        Ok(Environment { python: data(py)?.copy()?.unbind(), native: read_native() })
+        let mut last = LAST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(known) = last.as_ref().filter(|known| known.native.is_current()) {
+            return Ok(Environment(known.clone()));
+        }
+        let fresh = Arc::new(Memory { python: data(py)?.copy()?.unbind(), native: Native::read() });
+        *last = Some(fresh.clone());
+        Ok(Environment(fresh))
     }
 
     /// Brings the remembered environment back. Returns what had to be undone, as [`apply`] takes it.
     pub fn restore(&self, py: Python<'_>) -> PyResult<Changes> {
+        if self.0.native.is_current() {
+            return Ok(Changes::new());
+        }
         let now = data(py)?;
-        let before = self.python.bind(py);
+        let before = self.0.python.bind(py);
         let mut undone = Changes::new();
         if !now.eq(before)? {
             undone = changes(before, now)?;
@@ -109,17 +114,18 @@ impl Environment {
 
     /// What was changed behind the back of `os.environ` is put back as well.
     fn restore_native(&self) {
-        if Native::pointers() == self.native.pointers {
+        let before = &self.0.native;
+        if before.is_current() {
             return;
         }
         let now = Native::read();
         for entry in &now.entries {
             let (name, _) = split(entry);
-            if !self.native.entries.iter().any(|old| split(old).0 == name) {
+            if !before.entries.iter().any(|old| split(old).0 == name) {
                 unset(name);
             }
         }
-        for old in &self.native.entries {
+        for old in &before.entries {
             if !now.entries.contains(old) {
                 let (name, value) = split(old);
                 set(name, value);

@@ -276,7 +276,7 @@ fn line(place: Place) -> u32 {
 }
 
 /// Spells a file name so that it is equal on another machine where that is possible.
-fn spell(file: &str) -> String {
+pub fn spell(file: &str) -> String {
     for folder in ["/site-packages/", "/dist-packages/"] {
         if let Some(at) = file.rfind(folder) {
             return file[at + folder.len()..].to_owned();

@@ -5,10 +5,12 @@
 //! | `engine` | opens `libhermetic.so`, compares versions, attaches |
 //! | `host`, `frame`, `code` | the host adapter: who is calling, how to interrupt a thread |
 //! | `audit` | the language ring of the network |
-//! | `door` | the way out, which no error may cut short |
+//! | `floor`, `floor_audit` | the floor under all sandboxes: settings, environment, programs, files |
+//! | `door` | the way in and out: the plain case, and what no error may cut short |
 //! | `session` | entry, exit, suspend, resume; uses `generator`, `numpy`, `environment`, `attributes` |
 //! | `journal_file` | journals on disk |
 //! | `real` | the door to the real world |
+//! | `pg` | throwaway PostgreSQL clusters |
 //! | `console` | the command `hermetic` |
 
 use pyo3::prelude::*;
@@ -22,11 +24,14 @@ mod engine;
 mod environment;
 mod errors;
 mod findings;
+mod floor;
+mod floor_audit;
 mod frame;
 mod generator;
 mod host;
 mod journal_file;
 mod numpy;
+mod pg;
 mod real;
 mod session;
 mod symbol;
@@ -38,13 +43,23 @@ mod _native {
     #[pymodule_export]
     use crate::console::run_console;
     #[pymodule_export]
-    use crate::door::Door;
+    use crate::door::{Door, Handle};
     #[pymodule_export]
     use crate::findings::Finding;
+    #[pymodule_export]
+    use crate::floor::{
+        floor_allow, floor_classes, floor_decide, floor_enter, floor_is_bare_run_refused, floor_leave,
+        floor_note_process, floor_pending, floor_plan, floor_push, floor_settings, floor_take, floor_temp_trouble,
+        floor_watch, floor_watch_now,
+    };
     #[pymodule_export]
     use crate::host::{current_place, is_frame_direct};
     #[pymodule_export]
     use crate::journal_file::{finish_journal, read_journal};
+    #[pymodule_export]
+    use crate::pg::{
+        pg_check_name, pg_check_socket_dir, pg_find_binaries, pg_generate_name, pg_sweep, pg_tables, PgCluster, PgError,
+    };
     #[pymodule_export]
     use crate::real::{real_begin, real_clock, real_end, real_sleep, real_urandom};
     #[pymodule_export]
@@ -56,6 +71,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("active", crate::door::active(module.py()))?;
         module.add("__version__", env!("HERMETIC_VERSION"))
     }
 }

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::attributes::Attributes;
+use crate::attributes::{self, Attributes};
 use crate::environment::{self, Changes, Environment};
 use crate::findings::{self, Finding};
 use crate::generator::{self, Generator};
@@ -60,13 +60,23 @@ impl Plan {
         let environment = if self.environment { Some(Environment::remember(py)?) } else { None };
         Ok(Session { environment, ..Session::default() })
     }
+}
 
-    /// `open` and `enter` in one.
-    fn enter(slf: &Bound<'_, Plan>, seed: &Bound<'_, PyAny>) -> PyResult<Session> {
-        let plan = slf.get();
-        let mut session = plan.open(slf.py())?;
-        session.enter_with(plan, seed, Journals::default())?;
+impl Plan {
+    /// Opens and enters without journals.
+    pub fn enter(&self, seed: &Bound<'_, PyAny>) -> PyResult<Session> {
+        let mut session = self.open(seed.py())?;
+        session.enter_with(self, seed, Journals::default())?;
         Ok(session)
+    }
+
+    pub fn has_clock(&self) -> bool {
+        self.flags & flag::CLOCK != 0
+    }
+
+    /// Whether a sandbox without a seed of its own gets a fresh one.
+    pub fn has_seed(&self) -> bool {
+        self.random
     }
 }
 
@@ -121,7 +131,7 @@ impl Session {
     }
 
     /// Leaves the sandbox. Returns the number of findings, and of fatal ones among them.
-    fn leave(&mut self, py: Python<'_>) -> PyResult<(u32, u32)> {
+    pub fn leave(&mut self, py: Python<'_>) -> PyResult<(u32, u32)> {
         self.require(py, &[Phase::Inside, Phase::Suspended])?;
         let was_inside = self.phase == Phase::Inside;
         let api = usable(py)?;
@@ -291,6 +301,17 @@ impl Session {
         let py = seed.py();
         usable(py)?;
         let modules = modules(py)?;
+        if plan.flags & flag::CLOCK != 0 && plan.flags & flag::AUTOMATIC == 0 {
+            if let Some(holder) = attributes::clock_holder(&modules)? {
+                return Err(errors::sandbox(
+                    py,
+                    &format!(
+                        "{holder} holds the clock in this block, so a virtual clock would not be seen: enter the sandbox \
+                         outside of it, leave the clock to {holder} with clock='off', or do without {holder}"
+                    ),
+                ));
+            }
+        }
         if plan.random {
             let generator = GENERATOR.get_or_try_init(py, || Generator::find(py))?;
             self.random = Some(generator.save(py)?);
@@ -353,7 +374,7 @@ impl Session {
         self.exchange(py)?;
         let modules = modules(py)?;
         if let Some(attributes) = &self.attributes {
-            attributes.forget_inside(&modules, real::real_clock(hermetic_abi::clock::WALL))?;
+            attributes.forget_inside(&modules, || real::real_clock(hermetic_abi::clock::WALL))?;
         }
         if self.is_numpy_watched && self.numpy.is_none() {
             if let Some(rand) = numpy::global(&modules)? {

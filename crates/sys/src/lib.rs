@@ -9,6 +9,7 @@ pub mod elf;
 pub mod futex;
 pub mod map;
 pub mod objects;
+pub mod process;
 pub mod slot;
 pub mod symbol;
 pub mod task;

@@ -5,6 +5,8 @@ Between the phases the world is real: reports, log handlers and other plugins wo
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import hermetic
-from hermetic._pytest import findings
+from hermetic import _native
+from hermetic._pytest import findings, surroundings
 from hermetic._pytest.neighbours import HypothesisRandom
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ class Attempt:
         "_added",
         "_hypothesis",
         "_is_paused",
+        "_is_rearranged",
         "_judged",
         "_told",
         "handle",
@@ -47,6 +51,7 @@ class Attempt:
         """A wider fixture holds a sandbox of its own open on top of this one."""
         self.journal: dict[str, Any] | None = None
         self._is_paused = False
+        self._is_rearranged = not surroundings.REARRANGING.isdisjoint(plan.options)
         self._added: list[dict[str, Any]] = []
         self._told: set[tuple[str, str, str]] = set()
         self._judged: set[tuple[str, str, str]] = set()
@@ -54,21 +59,37 @@ class Attempt:
         self.handle = sandbox.__enter__()
         self.seed = self.handle.seed if plan.options.get("rng") != "off" else None
         """What everything beside the sandbox itself is seeded with; None where randomness is left alone."""
-        self._hypothesis = None if self.seed is None else HypothesisRandom(self.seed)
+        core = sys.modules.get("hypothesis.core")
+        self._hypothesis = None if core is None or self.seed is None else HypothesisRandom(core, self.seed)
 
     def pause(self) -> None:
         """The world is real until `resume`. Where the test holds a sandbox of its own on top, that one stays."""
-        if not self.is_over and self.is_innermost():
-            self._is_paused = True
+        if self._is_paused or self.is_over or hermetic.current() is not self.handle:
+            return
+        self._is_paused = True
+        if self._is_rearranged:
             self.sandbox.suspend()
+        else:
+            # What the test did to the environment shows between the phases, as without a sandbox; exchanging it, and
+            # the state of every generator, twice for each test would cost more than all the rest.
+            _native.real_begin()
 
     def resume(self) -> None:
-        if self._is_paused and not self.is_covered:
-            self._is_paused = False
+        if not self._is_paused or self.is_covered:
+            return
+        self._is_paused = False
+        if self._is_rearranged:
             self.sandbox.resume()
+        else:
+            _native.real_end()
 
-    def is_innermost(self) -> bool:
-        return not self._is_paused and hermetic.current() is self.handle
+    def has_virtual_clock(self) -> bool:
+        """Whether the test can be told another time right now."""
+        return (
+            self.handle.mode == "deterministic"
+            and self.plan.options.get("clock", "virtual") == "virtual"
+            and hermetic.current() is self.handle
+        )
 
     def leave(self) -> None:
         """Leaves the sandbox; what it noticed can still be asked for. If it is covered, it is left when it is
@@ -76,8 +97,15 @@ class Attempt:
         self.is_over = True
         if self._hypothesis is not None:
             self._hypothesis.restore()
-        if not self.is_covered:
-            self.sandbox.__exit__(None, None, None)
+        if self.is_covered:
+            return
+        forgotten = 0
+        while (inner := hermetic.current()) is not None and inner is not self.handle:
+            inner._sandbox.__exit__(None, None, None)
+            forgotten += 1
+        self.sandbox.__exit__(None, None, None)
+        if forgotten:
+            pytest.fail("hermetic: the test entered a sandbox and did not leave it; use a with block", pytrace=False)
 
     def uncover(self) -> None:
         self.is_covered = False
@@ -90,13 +118,20 @@ class Attempt:
     def outlived(self) -> Iterator[None]:
         """The block belongs to something that outlives the test: it finds the world outside the sandbox, and changes
         it."""
-        was_inside = self.is_innermost()
-        self.pause()
+        if self._is_paused or hermetic.current() is not self.handle:
+            yield
+            return
+        self._is_paused, was_rearranged = True, self._is_rearranged
+        self._is_rearranged = True
+        current = os.environ.get(surroundings.CURRENT_TEST)
+        self.sandbox.suspend()
+        surroundings.apply({surroundings.CURRENT_TEST: current})
         try:
             yield
         finally:
-            if was_inside:
-                self.resume()
+            surroundings.apply({surroundings.CURRENT_TEST: None})
+            self.resume()
+            self._is_rearranged = was_rearranged
 
     def add(self, found: list[dict[str, Any]]) -> None:
         """Takes over what the sandbox of a wider fixture noticed on behalf of this test."""

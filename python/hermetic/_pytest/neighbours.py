@@ -5,13 +5,20 @@ Each neighbour is looked for among the modules already imported: none is importe
 
 from __future__ import annotations
 
+import inspect
 import random
 import re
 import sys
+from contextlib import suppress
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from _pytest.fixtures import FixtureDef
+
+    from hermetic._pytest.attempt import Attempt
 
 WIDER_LOOP = re.compile(r"_(session|package|module|class)_scoped_runner")
 """Fixtures of pytest-asyncio that keep an event loop over several tests."""
@@ -27,11 +34,18 @@ class Neighbours:
         self._option = config.option
         self._seeders: list[Any] | None = None
         self._randomly: Any = None
+        self._has_loops = False
+        self._loop_scope = "function"
 
     def find(self) -> None:
         """Looks up, once, who is to be seeded. Outside any sandbox: what is installed is not the test's question."""
         if self._seeders is not None:
             return
+        modules = sys.modules
+        self._has_loops = "pytest_asyncio" in modules or "anyio.pytest_plugin" in modules
+        if "pytest_asyncio" in modules:
+            with suppress(ValueError):  # releases before 0.26 do not know the key
+                self._loop_scope = self._config.getini("asyncio_default_test_loop_scope") or "function"
         self._seeders = [point.load() for point in metadata.entry_points(group=SEEDER_GROUP)]
         if isinstance(getattr(self._option, "randomly_seed", None), int):
             # By the name of its entry point, or by that of the module, as with `-p`.
@@ -51,9 +65,9 @@ class Neighbours:
         for seeder in self._seeders or ():
             seeder(seed % SEEDER_LIMIT)
 
-    def silence_reseeding(self) -> bool | None:
+    def silence_reseeding(self, attempt: Attempt) -> bool | None:
         """Keeps pytest-randomly from seeding over the sandbox in this phase. Returns what `resume_reseeding` needs."""
-        if self._randomly is None:
+        if self._randomly is None or attempt.seed is None:
             return None
         was: bool = self._option.randomly_reset_seed
         self._option.randomly_reset_seed = False
@@ -63,23 +77,39 @@ class Neighbours:
         if was is not None:
             self._option.randomly_reset_seed = was
 
-    @staticmethod
-    def keeps_loop(item: pytest.Item) -> bool:
+    def keeps_loop(self, item: pytest.Item) -> bool:
         """Whether the test runs on an event loop that lives longer than the test."""
-        return any(WIDER_LOOP.fullmatch(name) for name in getattr(item, "fixturenames", ()))
+        if not self._has_loops or not _is_async(getattr(item, "obj", None)):
+            return False
+        marker = item.get_closest_marker("asyncio")
+        if marker is not None:
+            scope = marker.kwargs.get("loop_scope") or marker.kwargs.get("scope") or self._loop_scope
+            if scope != "function":
+                return True
+        wide = (found[-1] for found in item._fixtureinfo.name2fixturedefs.values())  # type: ignore[attr-defined]
+        return any(fixture.scope != "function" and _is_async(fixture.func) for fixture in wide)
+
+    def is_loop(self, fixture: FixtureDef[Any]) -> bool:
+        """Whether a wider fixture is an event loop, or runs on one."""
+        if not self._has_loops:
+            return False
+        scope = getattr(fixture.func, "_loop_scope", None)
+        return bool(WIDER_LOOP.fullmatch(fixture.argname)) or _is_async(fixture.func) or scope not in (None, "function")
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
 class HypothesisRandom:
     """Hypothesis draws the seed of each test from a generator of its own: a fresh one for the test, the old one
     afterwards."""
 
-    def __init__(self, seed: int) -> None:
-        core = sys.modules.get("hypothesis.core")
+    def __init__(self, core: Any, seed: int) -> None:
         # Kept per thread in newer releases, and as a global of the module before.
         self._holder: Any = getattr(core, "threadlocal", core)
         self._before = getattr(self._holder, "_hypothesis_global_random", None)
-        if core is not None:
-            self._set(random.Random(seed))
+        self._set(random.Random(seed))
 
     def restore(self) -> None:
         self._set(self._before)

@@ -42,18 +42,34 @@ class Run:
         self.recorder: Recorder | None = None
         self.replay: Replay | None = None
         self.attempt: Attempt | None = None
-        self.has_reported = False
+        self._takes_part = False
+
+    def take_part(self) -> None:
+        """Registers what works around each test, once. A run that sandboxes nothing is spared it."""
+        if self._takes_part:
+            return
+        self._takes_part = True
+        from hermetic._pytest import protocol, scopes
+
+        self.config.pluginmanager.register(protocol.Protocol(self), "hermetic-protocol")
+        self.config.pluginmanager.register(scopes.Scopes(self), "hermetic-scopes")
+
+    def plan_for(self, item: pytest.Item) -> Plan | None:
+        """How to run the test in a sandbox; None where it runs in none."""
+        plan = self.plans.of(item)
+        if self.replay is not None:
+            return plan if self.replay.is_selected(item) else None
+        if plan.error is not None:
+            return plan
+        if plan.is_off:
+            return None
+        if self.settings.sandbox_all or plan.is_marked or FIXTURE in getattr(item, "fixturenames", ()):
+            return plan
+        return None
 
     def is_wanted(self, item: pytest.Item) -> bool:
         """Whether the test runs in a sandbox."""
-        if self.replay is not None:
-            return self.replay.is_selected(item)
-        plan = self.plans.of(item)
-        if plan.error is not None:
-            return True
-        if plan.is_off:
-            return False
-        return plan.is_marked or self.settings.sandbox_all or FIXTURE in getattr(item, "fixturenames", ())
+        return self.plan_for(item) is not None
 
     def attempt_of(self, item: pytest.Item) -> Attempt | None:
         """The attempt that is going on, if it is one of this test."""
@@ -86,15 +102,11 @@ RUN = pytest.StashKey[Run]()
 
 def start(config: pytest.Config) -> None:
     """Registers the parts. Raises `pytest.UsageError` for settings that cannot be used."""
-    from hermetic._pytest import protocol, scopes, summary
+    from hermetic._pytest import summary
 
     config.addinivalue_line("markers", MARKER_LINE)
     run = config.stash[RUN] = Run(config)
-    parts: list[tuple[str, object]] = [
-        ("protocol", protocol.Protocol(run)),
-        ("scopes", scopes.Scopes(run)),
-        ("lifetime", Lifetime(run)),
-    ]
+    parts: list[tuple[str, object]] = [("lifetime", Lifetime(run))]
     if run.settings.record is not None:
         from hermetic._pytest import recording
 
@@ -113,12 +125,14 @@ def start(config: pytest.Config) -> None:
 
 def handle_for(request: pytest.FixtureRequest) -> SandboxHandle | None:
     """The handle of the running test's sandbox, which is entered now if the test asks for it only while it runs."""
+    from hermetic._pytest import protocol
+
     run = request.config.stash[RUN]
     attempt = run.attempt_of(request.node)
-    if attempt is None and not run.plans.of(request.node).is_off:
-        from hermetic._pytest import protocol
-
-        attempt = run.attempt = protocol.begin(run, request.node)
+    plan = run.plans.of(request.node)
+    if attempt is None and not plan.is_off:
+        run.take_part()
+        attempt = protocol.begin(run, request.node, plan)
     return attempt.handle if attempt is not None else None
 
 
@@ -135,6 +149,12 @@ class Lifetime:
         node.workerinput["hermetic_run"] = settings.run
         node.workerinput["hermetic_record"] = settings.record
         node.workerinput["hermetic_replay"] = settings.replay
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """After every selection: also after what other plugins do to the collected tests."""
+        if any(map(self._run.is_wanted, session.items)):
+            self._run.take_part()
 
     def pytest_unconfigure(self) -> None:
         self._run.clock.restore()

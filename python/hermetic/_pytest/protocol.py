@@ -1,7 +1,9 @@
 """Enters, pauses, resumes and leaves a test's sandbox around its three phases.
 
 The wrappers are the innermost ones, so that a sandbox holds the test, its fixtures and its hooks, and nothing of the
-plugins that wrap them: captured output, log handlers, time limits and coverage stay in the real world.
+plugins that wrap them: captured output, log handlers, time limits and coverage stay in the real world. They run for
+every test of a run in which any test is sandboxed, and are written out rather than shared, because each call shows in
+the cost.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import hermetic
-from hermetic._pytest import findings, surroundings
+from hermetic._pytest import findings
 from hermetic._pytest.attempt import Attempt
 from hermetic._pytest.ledger import ATTRIBUTE
 
 if TYPE_CHECKING:
+    from hermetic._pytest.markers import Plan
     from hermetic._pytest.plugin import Run
 
 Wrapper = Generator[None, Any, Any]
@@ -25,126 +28,137 @@ Wrapper = Generator[None, Any, Any]
 class Protocol:
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._has_reported = False
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Wrapper:
         run = self._run
         run.attempt = None
-        if run.is_wanted(item):
-            surroundings.announce(item.nodeid, "setup")
-            run.attempt = begin(run, item)
+        plan = run.plan_for(item)
+        if plan is None:
+            try:
+                return (yield)
+            finally:
+                self._pause_late(item)
+        attempt = begin(run, item, plan)
+        if attempt is None:
+            return (yield)
+        reseeding = run.neighbours.silence_reseeding(attempt)
         try:
-            return (yield from self._phase(item, "setup"))
+            return (yield)
         except BaseException:
-            if run.attempt is not None:
-                # What happened in a set-up that failed has had its say.
-                run.attempt.verdicts()
+            # What happened in a set-up that failed has had its say.
+            attempt.verdicts()
             raise
+        finally:
+            attempt.pause()
+            run.neighbours.resume_reseeding(reseeding)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Wrapper:
         run = self._run
+        attempt = run.attempt
+        if attempt is None:
+            try:
+                result = yield
+            finally:
+                self._pause_late(item)
+            self._judge_late(item)
+            return result
+        reseeding = run.neighbours.silence_reseeding(attempt)
+        attempt.resume()
         try:
-            result = yield from self._phase(item, "call")
+            result = yield
         except BaseException as error:
+            verdicts = attempt.verdicts()
             if isinstance(error, pytest.skip.Exception):
-                self._judge(item)
-            elif run.attempt is not None:
-                run.attempt.verdicts()
+                findings.fail_for(verdicts)
             raise
-        self._judge(item)
+        finally:
+            attempt.pause()
+            run.neighbours.resume_reseeding(reseeding)
+        findings.fail_for(attempt.verdicts())
         return result
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Wrapper:
+        run = self._run
+        attempt = run.attempt
+        if attempt is None:
+            return (yield)
+        reseeding = run.neighbours.silence_reseeding(attempt)
+        attempt.resume()
         try:
-            result = yield from self._phase(item, "teardown")
+            result = yield
         except BaseException:
-            self._end(item, is_failed=True)
+            self._end(attempt, is_failed=True)
             raise
-        self._end(item)
+        finally:
+            run.neighbours.resume_reseeding(reseeding)
+        self._end(attempt)
         return result
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Wrapper:
-        report = yield
-        attempt = self._run.attempt
-        if attempt is not None and attempt.item is item:
-            if report.failed:
-                attempt.is_failed = True
-            self._annotate(report, attempt)
-        return report
-
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
-        """Ends what an interrupt left open; such a test has no teardown phase."""
-        if self._run.attempt is not None:
-            self._end(self._run.attempt.item, is_failed=True)
-
-    def _phase(self, item: pytest.Item, name: str) -> Wrapper:
-        run = self._run
-        attempt = run.attempt_of(item)
-        was = None
-        if attempt is not None:
-            if attempt.seed is not None:
-                was = run.neighbours.silence_reseeding()
-            if name != "setup":
-                surroundings.announce(item.nodeid, name)
-                attempt.resume()
-        try:
-            return (yield)
-        finally:
-            # A test that asks for the fixture only while it runs has an attempt by now.
-            attempt = attempt or run.attempt_of(item)
-            if attempt is not None:
-                attempt.pause()
-                run.neighbours.resume_reseeding(was)
-
-    def _judge(self, item: pytest.Item) -> None:
-        """Fails a test that came to its end although something decisive happened to it."""
-        __tracebackhide__ = True
-        attempt = self._run.attempt_of(item)
-        if attempt is not None:
-            findings.fail_for(attempt.verdicts())
-
-    def _end(self, item: pytest.Item, *, is_failed: bool = False) -> None:
-        __tracebackhide__ = True
-        attempt = self._run.attempt_of(item)
-        if attempt is None:
-            return
-        attempt.leave()
-        surroundings.withdraw()
-        late = attempt.verdicts()
-        attempt.is_failed |= is_failed or bool(late)
-        if self._run.recorder is not None:
-            self._run.recorder.settle(attempt)
-        if not is_failed:
-            findings.fail_for(late)
-
-    def _annotate(self, report: pytest.TestReport, attempt: Attempt) -> None:
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Tells the report what the sandbox noticed; reports travel from xdist workers to the ledger."""
+        attempt = self._run.attempt
+        if attempt is None or attempt.item.nodeid != report.nodeid:
+            return
         note: dict[str, Any] = {}
         if news := attempt.news():
             told = str(report.longrepr) if report.failed else ""
             if untold := [finding for finding in news if finding["message"] not in told]:
                 report.sections.append((findings.SECTION, findings.section(untold)))
             note["refusals"] = [finding for finding in news if finding["kind"] == findings.REFUSAL]
-        if report.when == "teardown" and attempt.journal is not None:
-            note["journal"] = attempt.journal
-        if note or report.failed or not self._run.has_reported:
-            self._run.has_reported = True
+        if attempt.journal is not None:
+            # The tear-down's report as a rule; a rerun plugin may publish others first, and that one not at all.
+            note["journal"], attempt.journal = attempt.journal, None
+        if note or report.outcome != "passed" or not self._has_reported:
+            self._has_reported = True
             setattr(report, ATTRIBUTE, note)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Ends what an interrupt left open; such a test has no teardown phase."""
+        attempt = self._run.attempt
+        if attempt is not None and not attempt.is_over:
+            attempt.resume()
+            self._end(attempt, is_failed=True)
 
-def begin(run: Run, item: pytest.Item) -> Attempt | None:
+    def _end(self, attempt: Attempt, *, is_failed: bool = False) -> None:
+        __tracebackhide__ = True
+        try:
+            attempt.leave()
+        except BaseException:
+            attempt.is_failed = True
+            raise
+        finally:
+            late = attempt.verdicts()
+            attempt.is_failed |= is_failed or bool(late)
+            if self._run.recorder is not None:
+                self._run.recorder.settle(attempt)
+        if not is_failed:
+            findings.fail_for(late)
+
+    def _pause_late(self, item: pytest.Item) -> None:
+        """A test that asks for the fixture only while it runs has an attempt at the end of the phase, not before."""
+        if (attempt := self._run.attempt_of(item)) is not None:
+            attempt.pause()
+
+    def _judge_late(self, item: pytest.Item) -> None:
+        __tracebackhide__ = True
+        if (attempt := self._run.attempt_of(item)) is not None:
+            findings.fail_for(attempt.verdicts())
+
+
+def begin(run: Run, item: pytest.Item, plan: Plan) -> Attempt | None:
     """Enters the sandbox of a test. None where somebody holds a sandbox open around the tests: theirs stays."""
-    plan = run.plans.of(item)
     if plan.error is not None:
         raise hermetic.SandboxError(plan.error)
     run.clock.bind()
     run.neighbours.find()
     try:
-        attempt = Attempt(item, plan, run.sandbox_for(item, plan))
+        attempt = run.attempt = Attempt(item, plan, run.sandbox_for(item, plan))
     except hermetic.SandboxActiveError:
         return None
     if attempt.seed is not None:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,15 @@ class Recorder:
             self._lock = os.open(self.scratch, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return self.scratch
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Learns how a phase is judged, after everybody else had a say in it (an expected failure is none)."""
+        report = yield
+        attempt = self._run.attempt
+        if report.failed and attempt is not None and attempt.item is item:
+            attempt.is_failed = True
+        return report
 
     def settle(self, attempt: Attempt) -> None:
         """Keeps the journal of a failed attempt, and forgets that of any other."""

@@ -40,7 +40,9 @@ class Scopes:
         if fixturedef.scope == "function":
             return (yield)
         is_temporary = fixturedef.argname == BASE_TEMPORARY
-        bracket = Bracket(self._run, None if is_temporary else self._options(request), *_identity(fixturedef, request))
+        bracket = Bracket(
+            self._run, None if is_temporary else self._options(fixturedef, request), *_identity(fixturedef, request)
+        )
         # Finalizers run last in, first out: these two enclose those that the fixture itself adds in between.
         fixturedef.addfinalizer(bracket.close)
         bracket.open(" setup")
@@ -53,7 +55,7 @@ class Scopes:
             bracket.close()
             fixturedef.addfinalizer(lambda: bracket.open(" teardown"))
 
-    def _options(self, request: SubRequest) -> dict[str, Any] | None:
+    def _options(self, fixturedef: FixtureDef[Any], request: SubRequest) -> dict[str, Any] | None:
         """What the fixture's sandbox is made with; None where it works in the real world.
 
         The markers on the fixture's own scope decide. Where they are silent and tests are not sandboxed in general, the
@@ -80,7 +82,7 @@ class Scopes:
                 options["clock"] = "off"
             elif run.replay is not None:
                 options["now"] = run.replay.recorded_at
-        if run.neighbours.keeps_loop(request._pyfuncitem):
+        if run.neighbours.is_loop(fixturedef):
             options.setdefault("monotonic", "continue")
         return options
 
@@ -128,9 +130,15 @@ class Bracket:
                 self._covered.is_covered = True
             return
         opened, self._open = self._open, None
+        if self._covered is None:
+            opened.close()
+            self._catch_up()
+            return
+        # By now another test is being torn down, and pytest counts on its announcement.
+        current = os.environ.get(surroundings.CURRENT_TEST)
         opened.close()
-        if self._covered is not None:
-            self._covered.uncover()
+        self._covered.uncover()
+        surroundings.apply({surroundings.CURRENT_TEST: current})
 
     def _leave(self, sandbox: hermetic.Sandbox, before: dict[str, str]) -> None:
         """Leaves, keeping what the fixture changed in the environment."""
@@ -148,14 +156,28 @@ class Bracket:
                 findings.fail_for([finding for finding in noticed if finding["fatal"]])
 
     def _go_on(self) -> None:
-        if self._clocks is not None:
+        """Moves the clock of the second sandbox to where the first one ended."""
+        if self._clocks is not None and not self._is_loop():
             wall, monotonic = self._clocks
             self._handle.clock.advance(max(0.0, monotonic - time.monotonic()))
             self._handle.clock.set(wall)
 
+    def _catch_up(self) -> None:
+        """Keeps the test's monotonic clock from falling behind what an event loop of this fixture has seen."""
+        attempt = self._run.attempt
+        if self._clocks is None or not self._is_loop() or attempt is None or not attempt.has_virtual_clock():
+            return
+        behind = self._clocks[1] - time.monotonic()
+        if behind > 0:
+            wall = attempt.handle.clock.now()
+            attempt.handle.clock.advance(behind)
+            attempt.handle.clock.set(wall)
+
     def _has_virtual_clock(self) -> bool:
-        options = self._options or {}
-        return bool(options.get("clock", "virtual") == "virtual" and options.get("monotonic", "fixed") == "fixed")
+        return self._options is not None and self._options.get("clock", "virtual") == "virtual"
+
+    def _is_loop(self) -> bool:
+        return self._options is not None and self._options.get("monotonic") == "continue"
 
 
 def _identity(fixturedef: FixtureDef[Any], request: SubRequest) -> tuple[Any, str]:

@@ -45,7 +45,7 @@ class Summary:
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         self._write_refusals(terminalreporter)
-        self._write_kept_journals(terminalreporter)
+        self._write_forgiven(terminalreporter)
         self._write_commands(terminalreporter)
         if self._run.ledger.is_used and not self._has_told_seed and not self._is_silent(terminalreporter.config):
             terminalreporter.write_line(self._headline())
@@ -86,17 +86,19 @@ class Summary:
             reporter.write_line(f"... and {len(lines) - REFUSALS_SHOWN_MAX} more")
         reporter.write_line("These tests passed all the same; --hermetic-strict-network fails them.")
 
-    def _write_kept_journals(self, reporter: TerminalReporter) -> None:
-        lines = [
-            f"{record.node_id} attempt {journal['attempt']}: {self._shown(journal['path'])}"
+    def _write_forgiven(self, reporter: TerminalReporter) -> None:
+        """Attempts that failed before a retry passed: the run is green, and their journals are still worth a look."""
+        forgiven = [
+            (record.node_id, journal)
             for record in self._run.ledger.records.values()
             if not record.is_failed
             for journal in record.journals
         ]
-        if lines:
-            reporter.section("hermetic: journals of attempts that failed before a retry passed", sep="-")
-            for text in lines:
-                reporter.write_line(text)
+        if not forgiven:
+            return
+        reporter.section("hermetic: failed attempts that a retry forgave, with repro commands", sep="-")
+        for node_id, journal in forgiven:
+            reporter.write_line(f"{node_id} attempt {journal['attempt']}: {self._command(node_id, journal['path'])}")
 
     def _write_commands(self, reporter: TerminalReporter) -> None:
         failed = self._run.ledger.failed()
@@ -104,18 +106,18 @@ class Summary:
             return
         reporter.section("hermetic repro commands")
         for record in failed:
-            reporter.write_line(self._command(record))
+            journal = record.journals[-1]["path"] if record.journals else self._run.settings.replay
+            reporter.write_line(self._command(record.node_id, journal))
 
-    def _command(self, record: Any) -> str:
+    def _command(self, node_id: str, journal: str | None) -> str:
         run = self._run
-        journal = record.journals[-1]["path"] if record.journals else run.settings.replay
         own = ["--hermetic-all"] if run.config.getoption("hermetic_all") else []
         if journal is not None:
             own.append(f"--hermetic-replay={journal}")
         else:
             own.append(f"--hermetic-seed={run.settings.base_seed}")
         return reproduce.command(
-            record.node_id,
+            node_id,
             root=str(run.config.rootpath),
             directory=str(run.config.invocation_params.dir),
             arguments=[str(argument) for argument in run.config.invocation_params.args],

@@ -15,6 +15,9 @@ Changes = dict[str, "str | None"]
 CURRENT_TEST = "PYTEST_CURRENT_TEST"
 """Set by pytest at the start of each phase, for whoever looks, and removed at the end of the last."""
 
+REARRANGING = frozenset({"env", "scrub_env", "fs", "tz"})
+"""Sandbox options that change environment, zone or directory for the test."""
+
 
 def difference(before: Mapping[str, str], after: Mapping[str, str]) -> Changes:
     """What turns `before` into `after`."""
@@ -29,13 +32,3 @@ def apply(changes: Changes) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-
-
-def announce(node_id: str, phase: str) -> None:
-    """Sets what pytest is about to set, outside the sandbox that is entered next: inside nothing changes then, so that
-    neither the sandbox's end nor a look at the environment between the phases has anything to do."""
-    os.environ[CURRENT_TEST] = f"{node_id} ({phase})".replace("\x00", "(null)")
-
-
-def withdraw() -> None:
-    os.environ.pop(CURRENT_TEST, None)

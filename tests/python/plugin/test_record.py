@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from hermetic import _native
 
 RECORD = ("--hermetic-all", "--hermetic-record=journals")

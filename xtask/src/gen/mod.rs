@@ -4,9 +4,13 @@
 //! reader that validates it, a function that renders it, a row here. Output is already as the language's formatter wants it.
 
 mod exit_codes;
+mod floor;
+mod front_ends;
+mod go;
 mod hooks;
 mod options;
 mod python;
+mod typescript;
 mod version;
 
 use crate::checkout::{Checkout, Outcome};
@@ -18,11 +22,17 @@ pub struct Output {
     render: fn(&Checkout) -> Outcome<String>,
 }
 
-pub const OUTPUTS: [Output; 4] = [
+pub const OUTPUTS: [Output; 10] = [
+    Output { path: "crates/floor/src/tables.rs", render: floor::rust },
     Output { path: "docs/exit-codes.md", render: exit_codes::docs },
+    Output { path: "docs/floor.md", render: floor::docs },
     Output { path: "docs/hooks.md", render: hooks::docs },
     Output { path: "docs/options.md", render: options::docs },
+    Output { path: "go/hygiene/known.go", render: go::known },
+    Output { path: "go/internal/tables/tables.go", render: go::tables },
     Output { path: "python/hermetic/_options.py", render: options::python },
+    Output { path: "python/stricttest/src/stricttest/_tables.py", render: floor::python },
+    Output { path: "typescript/src/tables.gen.ts", render: typescript::tables },
 ];
 
 /// The command that repairs a stale file.

@@ -9,6 +9,7 @@ pub mod fcntl;
 pub mod netdb;
 pub mod poll;
 pub mod pthread;
+pub mod pwd;
 pub mod semaphore;
 pub mod stdio;
 pub mod stdlib;
@@ -33,6 +34,7 @@ pub fn tables() -> impl Iterator<Item = &'static [Hook]> {
         netdb::TABLE,
         poll::TABLE,
         pthread::TABLE,
+        pwd::TABLE,
         semaphore::TABLE,
         stdio::TABLE,
         stdlib::TABLE,

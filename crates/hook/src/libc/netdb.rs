@@ -1,8 +1,7 @@
 //! `<netdb.h>`: look-ups. A refused name is refused before any query leaves.
 
-use crate::guard::Call;
-use crate::host::Registered;
 use crate::table::hooks;
+use crate::{network, threads};
 use core::ffi::{c_char, c_int, c_void, CStr};
 use core::fmt::Write;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -61,9 +60,7 @@ fn port_of(service: Option<&[u8]>) -> Option<u16> {
 
 /// Judges a look-up; true when it is refused.
 fn is_refused(target: &Target<'_>) -> bool {
-    let Some(mut call) = Call::enter_any() else { return false };
-    let (sandbox, thread) = call.parts();
-    sandbox.judge(thread, &Registered, "look up", target).is_some()
+    network::is_refused("look up", target)
 }
 
 pub unsafe extern "C" fn getaddrinfo(
@@ -80,7 +77,23 @@ pub unsafe extern "C" fn getaddrinfo(
         return libc::EAI_NONAME;
     }
     // SAFETY: the arguments are the program's.
+    unsafe { look_up(host, service, hints, out) }
+}
+
+/// The real look-up; where an allowed name led is remembered.
+///
+/// # Safety
+/// As for `getaddrinfo`.
+unsafe fn look_up(
+    host: *const c_char,
+    service: *const c_char,
+    hints: *const addrinfo,
+    out: *mut *mut addrinfo,
+) -> c_int {
+    // SAFETY: the caller's promise.
     let result = unsafe { real::getaddrinfo(host, service, hints, out) };
+    // SAFETY: as above.
+    let name = unsafe { text(host) };
     if let (0, Some(name)) = (result, name) {
         // SAFETY: libc put the list there.
         let list = unsafe { *out };
@@ -105,7 +118,7 @@ pub unsafe extern "C" fn getaddrinfo_of_interpreter(
     let port = port_of(unsafe { text(service) });
     if !name.is_some_and(|host| put_pending(host, port)) {
         // SAFETY: the arguments are the program's.
-        return unsafe { getaddrinfo(host, service, hints, out) };
+        return unsafe { look_up(host, service, hints, out) };
     }
     // SAFETY: a non-null pointer is the program's structure.
     let family = unsafe { hints.as_ref() }.map_or(libc::AF_UNSPEC, |hints| hints.ai_family);
@@ -123,28 +136,31 @@ pub unsafe extern "C" fn getaddrinfo_of_interpreter(
 
 /// Notes a refused name for the connection that follows. False: the name is allowed.
 fn put_pending(host: &[u8], port: Option<u16>) -> bool {
-    let Some(mut call) = Call::enter_any() else { return false };
-    let (sandbox, thread) = call.parts();
-    if sandbox.is_allowed(&Target::Name { host, port }) {
+    if !network::is_hidden_look_up_refused(&Target::Name { host, port }) {
         return false;
     }
-    thread.pending_name = hermetic_abi::Text::new();
+    let Some(record) = threads::current() else { return false };
+    let mut name = hermetic_abi::Text::new();
     for chunk in host.utf8_chunks() {
-        let _ = thread.pending_name.write_str(chunk.valid());
+        let _ = name.write_str(chunk.valid());
     }
+    // SAFETY: this thread's own record (H8).
+    unsafe { (*record).pending_name = name };
     true
 }
 
 /// # Safety
 /// `list` is a list that `getaddrinfo` made.
 unsafe fn remember(name: &[u8], mut list: *const addrinfo) {
-    let Some(call) = Call::enter_any() else { return };
+    if !network::is_guarded() {
+        return;
+    }
     // SAFETY: the caller's promise; the list ends with null.
     while let Some(entry) = unsafe { list.as_ref() } {
         // SAFETY: as above: the entry describes its address.
         let address = unsafe { crate::address::Address::read(entry.ai_addr.cast(), entry.ai_addrlen) };
         if let Some(Target::Address { ip, .. }) = address.as_ref().map(|address| address.target()) {
-            call.sandbox.remember(name, ip);
+            network::remember(name, ip);
         }
         list = entry.ai_next;
     }
@@ -198,13 +214,15 @@ unsafe fn remember_entry(host: *const c_char, entry: *const hostent) {
     let Some(name) = (unsafe { text(host) }) else { return };
     // SAFETY: the caller's promise.
     let Some(entry) = (unsafe { entry.as_ref() }) else { return };
-    let Some(call) = Call::enter_any() else { return };
+    if !network::is_guarded() {
+        return;
+    }
     let mut next = entry.h_addr_list;
     // SAFETY: the list ends with null.
     while let Some(&address) = unsafe { next.as_ref() }.filter(|address| !address.is_null()) {
         // SAFETY: each address has the entry's length.
         if let Some(ip) = unsafe { ip_of(address.cast(), entry.h_length as socklen_t) } {
-            call.sandbox.remember(name, ip);
+            network::remember(name, ip);
         }
         next = next.wrapping_add(1);
     }

@@ -4,14 +4,16 @@ use crate::address::Address;
 use crate::guard::Call;
 use crate::host::Registered;
 use crate::table::hooks;
-use crate::{descriptors, parking};
+use crate::{descriptors, network, parking, threads};
 use core::ffi::{c_int, c_uint, c_void};
-use hermetic_engine::{Sandbox, Thread};
+use core::net::IpAddr;
 use hermetic_policy::Target;
 use hermetic_sys::clock::set_errno;
 use libc::{mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
 hooks! {
+    socket(family: c_int, kind: c_int, protocol: c_int) -> c_int;
+    listen(fd: c_int, backlog: c_int) -> c_int;
     connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int;
     send(fd: c_int, buffer: *const c_void, len: size_t, flags: c_int) -> ssize_t;
     sendto(
@@ -36,29 +38,26 @@ const REFUSED: c_int = libc::ECONNREFUSED;
 /// # Safety
 /// `address` is null or valid for reading `len` bytes.
 unsafe fn is_address_refused(what: &str, address: *const c_void, len: socklen_t) -> bool {
-    let Some(mut call) = Call::enter_any() else { return false };
-    if !call.sandbox.is_network_guarded() {
+    if !network::is_guarded() {
         return false;
     }
     // SAFETY: the caller's promise.
     let Some(address) = (unsafe { Address::read(address, len) }) else { return false };
-    let (sandbox, thread) = call.parts();
-    let is_refused = judge(sandbox, thread, what, &address);
-    drop(call);
+    let is_refused = is_refused_to(what, &address);
     if is_refused {
         set_errno(REFUSED);
     }
     is_refused
 }
 
-fn judge(sandbox: &Sandbox, thread: &mut Thread, what: &str, address: &Address) -> bool {
-    let name = core::mem::take(&mut thread.pending_name);
+fn is_refused_to(what: &str, address: &Address) -> bool {
+    let name = threads::take_pending_name();
     let target = match (name.as_str().as_bytes(), address.target()) {
         // A placeholder stands for a refused name: the refusal shall name it.
         (host @ [_, ..], Target::Address { port, .. }) => Target::Name { host, port },
         (_, target) => target,
     };
-    sandbox.judge(thread, &Registered, what, &target).is_some()
+    network::is_refused(what, &target)
 }
 
 /// Whether data on this descriptor is refused: it is a connection from before the sandbox to somewhere that the policy does
@@ -82,6 +81,41 @@ pub fn is_refused(fd: c_int) -> bool {
         set_errno(REFUSED);
     }
     is_refused
+}
+
+/// Raw frames pass by every address that is judged later, so the floor refuses the socket itself.
+pub unsafe extern "C" fn socket(family: c_int, kind: c_int, protocol: c_int) -> c_int {
+    let target = Target::Other { family: family as u16 };
+    if family == libc::AF_PACKET && crate::floor::is_active() && network::is_refused("open a socket of", &target) {
+        set_errno(libc::EPERM);
+        return -1;
+    }
+    // SAFETY: the arguments are the program's.
+    unsafe { real::socket(family, kind, protocol) }
+}
+
+/// Under a floor, listening where others could connect is judged like a connection to there; the loopback is this machine's own.
+pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    if crate::floor::is_active() {
+        let own = Address::own(fd);
+        let target = own.as_ref().map(Address::target);
+        let is_open = matches!(target, Some(Target::Address { ip, .. }) if !is_loopback(ip));
+        if let Some(target) = target.filter(|_| is_open) {
+            if network::is_refused("listen on", &target) {
+                set_errno(libc::EACCES);
+                return -1;
+            }
+        }
+    }
+    // SAFETY: the arguments are the program's.
+    unsafe { real::listen(fd, backlog) }
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(v4) => v4.is_loopback(),
+        IpAddr::V6(v6) => v6.is_loopback() || v6.to_ipv4_mapped().is_some_and(|v4| v4.is_loopback()),
+    }
 }
 
 pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {

@@ -1,0 +1,1 @@
+"""The parts of the pytest plugin. `stricttest.plugin` decides when they start."""

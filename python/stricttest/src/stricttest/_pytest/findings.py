@@ -1,0 +1,96 @@
+"""What the floor noticed, as plain values that travel from xdist workers to the controller, and as texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from hermetic import _native
+
+from stricttest._errors import Refusal, take_expected
+
+NETWORK, PROCESS, WRITE, VARIABLE = "floor-network", "floor-process", "floor-write", "variable"
+_KINDS = {7: NETWORK, 8: PROCESS, 9: WRITE}
+REFUSALS = (NETWORK, PROCESS)
+
+Entry = dict[str, Any]
+"""kind, subject, port, count, message, site; `expected` where the test asked for the refusal by name; `test` its node
+id."""
+
+
+class Spool:
+    """Findings of forked children: one line each in a file that they append to."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._seen = 0
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def take(self) -> list[Entry]:
+        size = os.fstat(self._fd).st_size
+        if size == self._seen:
+            return []
+        text = os.pread(self._fd, size - self._seen, self._seen)
+        whole = text[: text.rfind(b"\n") + 1]
+        self._seen += len(whole)
+        entries = []
+        for line in whole.decode("utf-8", "replace").splitlines():
+            kind, port, count, subject, message, site = line.split("\t")
+            entries.append(
+                {
+                    "kind": _KINDS.get(int(kind), kind),
+                    "subject": subject,
+                    "port": int(port) if int(port) >= 0 else None,
+                    "count": int(count),
+                    "message": f"{message} (in a forked process)",
+                    "site": site,
+                }
+            )
+        return entries
+
+
+def take_native() -> list[Entry]:
+    return [
+        {
+            "kind": found.kind,
+            "subject": found.subject,
+            "port": found.port,
+            "count": found.count,
+            "message": found.message,
+            "site": found.site,
+        }
+        for found in _native.floor_take()
+    ]
+
+
+def settle_expected(entries: list[Entry]) -> None:
+    """Marks what a test has asked for by name."""
+    for refusal in take_expected():
+        for entry in entries:
+            if entry["kind"] in REFUSALS and _is_of(refusal, entry):
+                entry["expected"] = min(entry["count"], entry.get("expected", 0) + 1)
+                break
+
+
+def _is_of(refusal: Refusal, entry: Entry) -> bool:
+    if entry["kind"] == PROCESS:
+        return str(refusal) == entry["message"]
+    return (refusal.subject, refusal.port, refusal.site) == (entry["subject"], entry["port"], entry["site"])
+
+
+def is_decisive(entry: Entry) -> bool:
+    """Whether a test that has this must fail."""
+    return bool(entry["kind"] in REFUSALS) and int(entry["count"]) > int(entry.get("expected", 0))
+
+
+def line(entry: Entry) -> str:
+    times = f" ({entry['count']} times)" if entry["count"] > 1 else ""
+    site = f", at {entry['site']}" if entry["site"] else ""
+    return f"{entry['message']}{times}{site}"
+
+
+def text(title: str, entries: Iterable[Entry]) -> str:
+    return title + "".join(f"\n  - {line(entry)}" for entry in entries)
