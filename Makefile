@@ -8,15 +8,17 @@ XTASK := cargo run --quiet --package xtask --
 VERSION := $(shell cat VERSION)
 RUST_SOURCES := $(shell find crates spec Cargo.toml Cargo.lock VERSION pyproject.toml -type f -not -path '*/target/*' 2>/dev/null)
 PYTHON_SOURCES := $(shell find python/hermetic -type f \( -name '*.py' -o -name '*.pyi' -o -name py.typed \) 2>/dev/null)
+GO_CODE := go examples/polyglot/go
 PYTHON_CODE := python tests benches examples tools
 # What to run: make test-python PYTEST='-k clock', make test-rust CARGO='--package hermetic-model', make bench ROWS=import.
 PYTEST ?=
 CARGO ?=
+GO ?=
 ROWS ?=
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python lint fix bench fuzz docs wheel dist clean
+.PHONY: help demo test test-rust test-python test-go test-node lint fix bench fuzz docs wheel dist clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,11 +27,17 @@ demo: wheel ## a flaky suite: watch it fail, record it, replay it, make it repea
 	@$(PYTHON) tools/environments.py demo -r examples/requirements.txt --wheel "$$(cat build/wheels/latest)" >/dev/null
 	@.venvs/demo/bin/python examples/demo.py
 
-test: wheel ## all suites: Rust, and Python on each CPython from 3.10 on that this machine has
-	@$(PYTHON) tools/suites.py rust python --wheel "$$(cat build/wheels/latest)"
+test: wheel ## all suites: Rust, Go, Node, and Python on each CPython from 3.10 on that this machine has
+	@$(PYTHON) tools/suites.py rust go node lockstep python --wheel "$$(cat build/wheels/latest)"
 
 test-rust: ## Rust's suite; CARGO='--package NAME' narrows it
 	@$(PYTHON) tools/suites.py rust -- $(CARGO)
+
+test-go: ## Go's suite; GO='./hygiene -run NAME' narrows it
+	@$(PYTHON) tools/suites.py go -- $(GO)
+
+test-node: ## Node's suite, with vitest, jest and mocha as its adapters are tested
+	@$(PYTHON) tools/suites.py node
 
 test-python: wheel ## Python's suite on each CPython; PYTEST='FILE -k WORD' narrows it, ON=3.12 chooses one
 	@$(PYTHON) tools/suites.py python:$(ON) --wheel "$$(cat build/wheels/latest)" -- $(PYTEST)
@@ -43,6 +51,10 @@ lint: $(TOOLS)/.ready ## formats, warnings, layers, generated files, types
 	$(TOOLS)/ruff format --check --quiet $(PYTHON_CODE)
 	$(TOOLS)/ruff check --quiet $(PYTHON_CODE)
 	$(TOOLS)/mypy
+	@files="$$(gofmt -l $(GO_CODE))"; test -z "$$files" || { echo "gofmt: not formatted: $$files"; exit 1; }
+	cd go && go vet ./...
+	@test -d typescript/node_modules || npm ci --prefix typescript
+	npm run --silent --prefix typescript lint
 	@echo "lint: clean"
 
 fix: $(TOOLS)/.ready ## repairs what lint can repair by itself
@@ -50,6 +62,8 @@ fix: $(TOOLS)/.ready ## repairs what lint can repair by itself
 	$(XTASK) gen
 	$(TOOLS)/ruff check --quiet --fix $(PYTHON_CODE)
 	$(TOOLS)/ruff format --quiet $(PYTHON_CODE)
+	gofmt -w $(GO_CODE)
+	npm run --silent --prefix typescript fix
 
 bench: wheel ## ratios against the peers, as docs/benchmarks.md keeps them; ROWS=WORD runs some and keeps nothing
 	@$(PYTHON) benches/bench.py --wheel "$$(cat build/wheels/latest)" $(if $(ROWS),--rows $(ROWS),--write docs/benchmarks.md)

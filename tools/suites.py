@@ -1,4 +1,6 @@
-"""Runs the test suites: Rust's once, Python's once on each CPython of the machine, and closes with one line for each.
+"""Runs the test suites: Rust's, Go's and Node's once, Python's once on each CPython of the machine.
+
+Closes with one line for each. `lockstep` compares which shared cases the languages ran.
 
 The closing lines are the runners' own. Output goes straight through and is kept under `build/logs/`. A suite that fails
 does not stop the ones after it; the exit code is 1 if any failed. Environments are left to `environments.py`.
@@ -12,9 +14,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +26,16 @@ from environments import ROOT, EnvironmentFailed, ensure
 from interpreters import Interpreter, discover
 
 LOGS = ROOT / "build" / "logs"
+GO_FOLDERS = ["go", "examples/polyglot/go"]
+NODE_INSTALLS = {"typescript": ["npm", "ci"], "examples/polyglot/node": ["npm", "install", "--no-audit", "--no-fund"]}
 REQUIREMENTS = ROOT / "tests" / "python" / "requirements.txt"
 PYTEST_CLOSING = re.compile(r"\d+ (passed|failed|skipped|errors?)\b.* in [\d.]+s")
+GO_VERDICT = re.compile(r"^--- (PASS|FAIL|SKIP): ")
+NODE_COUNT = re.compile(r"^(?:#|ℹ) (pass|fail|skipped) (\d+)$")
 CARGO_CLOSING = re.compile(r"^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;")
+
+
+Counting = Callable[[str], tuple[str, int] | None]
 
 
 @dataclass(frozen=True)
@@ -82,9 +93,67 @@ def run_python(interpreter: Interpreter, wheel: Path, extra: list[str]) -> Verdi
     return Verdict(name, closing, code == 0, seconds)
 
 
+def run_folders(name: str, words: list[str], folders: list[str], count: Counting) -> Verdict:
+    """Runs one command in several folders; `count` says of a line what it counts, and how much."""
+    counts, passed, seconds = {"passed": 0, "failed": 0, "skipped": 0}, True, 0.0
+    program = shutil.which(words[0])
+    if program is None:
+        return Verdict(name, f"{words[0]} is not installed; docs/{name}.md says which release is needed", False, 0.0)
+    for folder in folders:
+        env = {key: value for key, value in os.environ.items() if not key.startswith(("NODE_TEST_", "STRICTTEST_"))}
+        code, lines, took = stream(f"{name} {folder.replace('/', '-')}", words, ROOT / folder, env)
+        for kind, number in filter(None, map(count, lines)):
+            counts[kind] += number
+        passed, seconds = passed and code == 0, seconds + took
+    closing = "; ".join(f"{number} {kind}" for kind, number in counts.items())
+    return Verdict(name, f"{closing}, in {len(folders)} folders", passed and counts["passed"] > 0, seconds)
+
+
+def go_count(line: str) -> tuple[str, int] | None:
+    found = GO_VERDICT.match(line)
+    return ({"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}[found[1]], 1) if found else None
+
+
+def node_count(line: str) -> tuple[str, int] | None:
+    found = NODE_COUNT.match(line)
+    return ({"pass": "passed", "fail": "failed", "skipped": "skipped"}[found[1]], int(found[2])) if found else None
+
+
+def run_go(extra: list[str]) -> Verdict:
+    return run_folders("go", ["go", "test", "-count=1", "-v", *(extra or ["./..."])], GO_FOLDERS, go_count)
+
+
+def run_node(extra: list[str]) -> Verdict:
+    for folder, words in NODE_INSTALLS.items():
+        marker = ROOT / folder / "node_modules" / ".package-lock.json"
+        manifests = [path for name in ("package.json", "package-lock.json") if (path := ROOT / folder / name).exists()]
+        is_fresh = marker.exists() and marker.stat().st_mtime >= max(path.stat().st_mtime for path in manifests)
+        if not is_fresh and shutil.which("npm"):
+            code, _, seconds = stream(f"npm {folder.replace('/', '-')}", words, ROOT / folder, dict(os.environ))
+            if code != 0:
+                return Verdict("node", f"{' '.join(words)} failed in {folder}", False, seconds)
+    return run_folders(
+        "node", ["npm", "test", "--silent", *(["--", *extra] if extra else [])], list(NODE_INSTALLS), node_count
+    )
+
+
+def run_lockstep(_: list[str]) -> Verdict:
+    words = [sys.executable, "tests/lockstep/lockstep.py"]
+    code, lines, seconds = stream("lockstep", words, ROOT, dict(os.environ))
+    return Verdict(
+        "lockstep", lines[-1].removeprefix("lockstep: ") if lines else f"exit code {code}", code == 0, seconds
+    )
+
+
+ONCE = {"rust": run_rust, "go": run_go, "node": run_node, "lockstep": run_lockstep}
+"""Suites that run once, whatever the machine has."""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run test suites and close with one line for each.")
-    parser.add_argument("suites", nargs="*", default=["rust", "python"], metavar="rust|python|python:LABEL")
+    parser.add_argument(
+        "suites", nargs="*", default=["rust", "python"], metavar="rust|go|node|lockstep|python|python:LABEL"
+    )
     parser.add_argument("--wheel", type=Path, help="the wheel under test; needed for python")
     own, extra = sys.argv[1:], []
     if "--" in own:
@@ -93,8 +162,8 @@ def main() -> int:
     verdicts = []
     for suite in given.suites:
         language, _, label = suite.partition(":")
-        if language == "rust":
-            verdicts.append(run_rust(extra))
+        if language in ONCE:
+            verdicts.append(ONCE[language](extra))
         elif language == "python" and given.wheel:
             chosen = [one for one in discover() if one.label.startswith(label)]
             if not chosen:
@@ -103,7 +172,9 @@ def main() -> int:
                 )
             verdicts += [run_python(one, given.wheel, extra) for one in chosen]
         else:
-            parser.error(f"unknown suite {suite!r}; rust, python and python:LABEL exist, and python needs --wheel")
+            parser.error(
+                f"unknown suite {suite!r}; {', '.join(ONCE)}, python and python:LABEL exist, and python needs --wheel"
+            )
     width = max(len(verdict.name) for verdict in verdicts)
     print()
     for verdict in verdicts:

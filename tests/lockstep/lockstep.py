@@ -1,7 +1,7 @@
 """Compares how many cases of each shared vector file every language ran: a forgotten file is a failure and no silence.
 
-Each runner prints `vectors NAME: N cases`. Rust runs every file; a language that implements a behaviour again runs it too, all of
-it unless `SHARED` says which part. What is embedded (Rust behind a binding) has no second runner.
+Each runner prints `vectors NAME: N cases`. Rust runs every file; a language that implements a behaviour again runs it
+too, all of it unless `SHARED` says which part. What is embedded (Rust behind a binding) has no second runner.
 
     $ python3 tests/lockstep/lockstep.py
     credentials     rust 80  go 80  node 80
@@ -22,11 +22,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 VECTORS = ROOT / "spec" / "vectors"
 COUNT = re.compile(r"vectors ([\w-]+): (\d+) cases")
 
-RUST_PACKAGES = ("hermetic-floor", "hermetic-model", "hermetic-policy")
+RUST_PACKAGES = ("-p", "hermetic-floor", "-p", "hermetic-model", "-p", "hermetic-policy")
 RUNNERS: dict[str, tuple[list[str], str]] = {
     "rust": (
-        ["cargo", "test", "--quiet", *(word for name in RUST_PACKAGES for word in ("-p", name))]
-        + ["--test", "vectors", "--test", "push", "--", "--nocapture"],
+        ["cargo", "test", "--quiet", *RUST_PACKAGES, "--test", "vectors", "--test", "push", "--", "--nocapture"],
         ".",
     ),
     "go": (["go", "test", "-count=1", "-v", "-run", "Vectors", "./internal/floor"], "go"),

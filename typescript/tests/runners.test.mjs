@@ -19,7 +19,7 @@ before(() => {
   const archive = join(PROJECT, packed.output.trim());
   assert.equal(run("tar", ["-xzf", archive, "--strip-components=1", "-C", installed]).status, 0);
   writeFileSync(join(PROJECT, "package.json"), JSON.stringify({ name: "project", private: true, type: "module" }));
-  assert.deepEqual(readdirSync(installed).sort(), ["dist", "package.json"]);
+  assert.deepEqual(readdirSync(installed).sort(), ["README.md", "dist", "package.json"]);
 });
 
 const tool = (name) => join(PACKAGE, "node_modules", name);

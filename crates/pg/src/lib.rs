@@ -48,7 +48,7 @@ pub use name::{check_name, generate_name, NAME_LEN_MAX};
 pub use options::{Isolation, Options, POOL_DEPTH, POOL_DEPTH_MAX, SETTINGS};
 pub use place::{check_socket_dir, socket_path_for, DATA_PARENTS, SOCKET_PARENTS, SUN_PATH_MAX};
 pub use registry::Run;
-pub use template::Template;
+pub use template::{Seed, Template};
 pub use version::{Version, MAJOR_OLDEST};
 
 /// The program that supervisors run: `supervise`, or `serve …`. Returns the exit code, or nothing for other arguments.

@@ -24,7 +24,7 @@ pub struct Template<'a> {
     psql: Option<PathBuf>,
 }
 
-/// Fills a template.
+/// Fills a template: what a cluster is started with where its template may not be in the cache.
 pub type Seed<'a> = &'a mut dyn FnMut(&Template<'_>) -> Result<()>;
 
 impl Template<'_> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hermetic_pg::wire::unaligned;
-use hermetic_pg::{Binaries, Cluster, Error, Helper, Isolation, Kind, Options, Template};
+use hermetic_pg::{Binaries, Cluster, Error, Helper, Isolation, Kind, Options, Seed, Template};
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -184,8 +184,7 @@ impl PgCluster {
             let options = wanted.options()?;
             let mut fill = |template: &Template<'_>| fill(template, &files, seed.as_ref(), &mut raised);
             let is_seeded = !options.seed_key.is_empty();
-            let fill: Option<&mut dyn FnMut(&Template<'_>) -> Result<(), Error>> =
-                if is_seeded { Some(&mut fill) } else { None };
+            let fill: Option<Seed<'_>> = if is_seeded { Some(&mut fill) } else { None };
             match &wanted.share {
                 Some(key) => Cluster::share(&options, fill, key),
                 None => Cluster::start(&options, fill),

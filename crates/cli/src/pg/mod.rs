@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 
-use hermetic_pg::{url, Cluster, Error, Run, Template};
+use hermetic_pg::{url, Cluster, Error, Run, Seed, Template};
 use lexopt::{Arg, Parser};
 
 use crate::command::{find, list, Command};
@@ -116,8 +116,7 @@ fn failed(terminal: &mut Terminal<'_>, error: &Error) -> Failure {
 /// Starts the cluster that options describe, and the database that a seed or `--database` asks for.
 fn begin(given: &Given) -> Result<(Cluster, String), Error> {
     let mut fill = |template: &Template<'_>| given.seeds.iter().try_for_each(|file| template.file(file));
-    let seed: Option<&mut dyn FnMut(&Template<'_>) -> Result<(), Error>> =
-        if given.seeds.is_empty() { None } else { Some(&mut fill) };
+    let seed: Option<Seed<'_>> = if given.seeds.is_empty() { None } else { Some(&mut fill) };
     let cluster = Cluster::start(&given.options, seed)?;
     let address = if given.has_database { url(cluster.info(), &cluster.take(None)?) } else { cluster.base_url() };
     Ok((cluster, address))

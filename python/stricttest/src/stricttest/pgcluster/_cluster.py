@@ -32,15 +32,16 @@ def _stop_all() -> None:
 
 
 class EphemeralCluster:
-    """A cluster on a private unix socket, in memory, gone when it is stopped or when this process ends, however it ends.
+    """A cluster on a private unix socket, in memory, gone when it is stopped or its process ends, however it does.
 
     `dsn_env` names the variable that the application reads its connection string from; it holds the base URL while the
     cluster runs, and what it held before afterwards.
 
-    Beyond the paths and programs: `settings` are further server settings; `pool` databases are kept ready (0: each is made
-    when it is asked for); `seed` fills the template that every database is a copy of, and runs once for its content;
-    `seed_depends` are files and directories whose content counts too; `seed_key` replaces that key; `namespaces` lets the
-    server start quicker, with its data where only it sees them; `share` names a run whose processes use one cluster.
+    Beyond the paths and programs: `settings` are further server settings; `pool` databases are kept ready (0: each is
+    made when it is asked for); `seed` fills the template that every database is a copy of, and runs once for its
+    content; `seed_depends` are files and directories whose content counts too; `seed_key` replaces that key;
+    `namespaces` lets the server start quicker, with its data where only it sees them; `share` names a run whose
+    processes use one cluster.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class EphemeralCluster:
     def stop(self) -> None:
         """Ends the cluster: processes, socket and data are gone when this returns. Does nothing where it does not run.
 
-        A shared cluster ends with the last of its processes. In a forked child this does nothing to the parent's cluster.
+        A shared cluster ends with the last of its processes. A forked child does nothing to its parent's cluster.
         """
         native, self._native = self._native, None
         if native is None:

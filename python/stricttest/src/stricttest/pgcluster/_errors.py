@@ -1,4 +1,4 @@
-"""The classes of errors, one for each kind that the launcher tells. `spec/postgres.toml` in the repository is the list."""
+"""The classes of errors, one for each kind that the launcher tells (`spec/postgres.toml`, in the repository)."""
 
 from __future__ import annotations
 

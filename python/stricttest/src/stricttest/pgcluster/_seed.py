@@ -1,6 +1,6 @@
 """Seeds: what fills the template database, and the key that changes with it.
 
-A key is made of contents: of SQL files, of the module that a callable stands in, and of what the caller says they depend on.
+A key is made of contents: of SQL files, of the module that a callable stands in, and of what these depend on.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Union
+from typing import TypeAlias
 
 from ._errors import InvalidArgument
 
-SeedFunction = Callable[[str], object]
-SeedPart = Union[SeedFunction, str, "os.PathLike[str]"]
-Seed = Union[SeedPart, Sequence[SeedPart], None]
+SeedFunction: TypeAlias = Callable[[str], object]
+SeedPart: TypeAlias = "SeedFunction | str | os.PathLike[str]"
+Seed: TypeAlias = "SeedPart | Sequence[SeedPart] | None"
 
 
 def split(seed: Seed) -> tuple[list[Path], list[SeedFunction]]:

@@ -4,10 +4,10 @@
         with psycopg.connect(pg_database) as connection:
             ...
 
-Three settings of pytest's ini file shape them: `stricttest_pg_dsn_env` (the variable that a test's URL is exported under),
-`stricttest_pg_seed` (SQL files relative to the root, or `module:function`, one a line) and `stricttest_pg_settings`
-(server settings, `name=value`, one a line). All workers of a pytest-xdist run share one cluster. A machine without PostgreSQL
-skips the tests that ask for it, unless HERMETIC_PROMISES names `postgres`.
+Three settings of pytest's ini file shape them: `stricttest_pg_dsn_env` (the variable that a test's URL is exported
+under), `stricttest_pg_seed` (SQL files relative to the root, or `module:function`, one a line) and
+`stricttest_pg_settings` (server settings, `name=value`, one a line). All workers of a pytest-xdist run share one
+cluster. A machine without PostgreSQL skips the tests that ask for it, unless HERMETIC_PROMISES names `postgres`.
 """
 
 from __future__ import annotations
