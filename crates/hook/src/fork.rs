@@ -1,7 +1,7 @@
 //! Forks: locks are held across them, and the child becomes somebody of its own.
 
 use crate::libc::dirent as listings;
-use crate::{api, attach, floor, guard, openssl, parking, pipes};
+use crate::{api, attach, floor, guard, openssl, parking, pipes, threads};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI32, Ordering};
 use hermetic_engine::sandbox::Held;
@@ -75,6 +75,7 @@ unsafe extern "C" fn after_in_child() {
         sandbox.forget_journal();
     }
     pipes::forget_all();
+    threads::forget_live();
     let Some(ordinal) = ordinal else { return };
     let Some(mut call) = guard::Call::enter() else { return };
     let (sandbox, thread) = call.parts();

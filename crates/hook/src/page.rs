@@ -70,6 +70,9 @@ pub struct Cell {
     pub suspect_ns: AtomicI64,
     /// The thread waits in `ppoll`, and hears only this descriptor of its process; -1 for none.
     pub pipe: AtomicI32,
+    /// The thread itself said that it was going to wait in the kernel. Where it did not, it is asleep only for as long as it has
+    /// not run since it was seen so.
+    pub is_announced: AtomicU32,
     /// The thread has come back from the kernel and wants the lock to say so; it may sleep for that lock.
     pub is_back: AtomicU32,
     /// Its descriptors were found to lead nowhere but to this process, so nobody outside will end its wait.

@@ -8,10 +8,10 @@
 
 use crate::guard::{self, Call};
 use crate::host::Registered;
-use crate::page::{Locked, Page, PROCESSES_MAX, THREADS_MAX};
+use crate::page::{Cell, Locked, Page, PROCESSES_MAX, THREADS_MAX};
 use crate::settle::{ring, settle, settle_waiting};
 use crate::watch::Watch;
-use crate::{children, pipes};
+use crate::{children, pipes, threads};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::host::Host;
 use hermetic_engine::sandbox::Mode;
@@ -109,18 +109,34 @@ fn place_of(thread: &mut Thread) -> Option<Place> {
 }
 
 fn sit_down(locked: &mut Locked<'_>, thread: &mut Thread, epoch: u64, process: u32, runs: bool) -> Option<usize> {
+    // A place may have been kept for it; see `seat_others`.
+    if let Some(slot) = kept_slot(locked, runs) {
+        thread.seat.epoch = epoch;
+        thread.seat.slot = slot as u32;
+        return Some(slot);
+    }
     let slot = locked.take_slot()?;
     thread.seat.epoch = epoch;
     thread.seat.slot = slot as u32;
     locked.scheduler().add(slot, process, thread.seat.is_host, thread.pedigree.0, runs);
-    let cell = locked.page.cell(slot);
     // SAFETY: no preconditions.
-    cell.process.store(unsafe { libc::getpid() }, Ordering::Relaxed);
-    cell.thread.store(task::own_id(), Ordering::Relaxed);
-    cell.suspect.store(0, Ordering::Relaxed);
-    cell.pipe.store(-1, Ordering::Relaxed);
+    fill_cell(locked.page.cell(slot), task::own_id(), unsafe { libc::pthread_self() });
+    Some(slot)
+}
+
+fn kept_slot(locked: &mut Locked<'_>, runs: bool) -> Option<usize> {
+    let own = task::own_id();
     // SAFETY: no preconditions.
-    cell.pthread.store(unsafe { libc::pthread_self() }, Ordering::Relaxed);
+    let process = unsafe { libc::getpid() };
+    let page = locked.page;
+    let table = locked.table();
+    let slot = (0..table.high as usize).filter(|_| runs).find(|&slot| {
+        let cell = page.cell(slot);
+        table.entries[slot].state != State::Free
+            && cell.thread.load(Ordering::Relaxed) == own
+            && cell.process.load(Ordering::Relaxed) == process
+    })?;
+    locked.scheduler().observe(slot, false);
     Some(slot)
 }
 
@@ -128,6 +144,39 @@ fn sit_down(locked: &mut Locked<'_>, thread: &mut Thread, epoch: u64, process: u
 pub fn enter(thread: &mut Thread) {
     thread.seat.is_host = Registered.is_running();
     let _ = place_of(thread);
+    seat_others();
+}
+
+/// Threads that earlier sandboxes left behind (the server of a session's fixture) take part in this one. They are somewhere in
+/// a real wait, or on their way; the kernel knows.
+fn seat_others() {
+    let Some(page) = page_now() else { return };
+    let (own, process) = (task::own_id(), PROCESS.load(Ordering::Relaxed));
+    threads::for_each_live(|thread, pthread, pedigree, is_host| {
+        if thread == own {
+            return;
+        }
+        let mut locked = page.lock();
+        let Some(slot) = locked.take_slot() else { return };
+        locked.scheduler().add(slot, process, is_host, pedigree, true);
+        locked.scheduler().observe(slot, true);
+        let cell = page.cell(slot);
+        fill_cell(cell, thread, pthread);
+        // One that runs just now shows by its next slice that it was not asleep.
+        let slices = task::slices(cell.process.load(Ordering::Relaxed), thread);
+        cell.suspect.store(slices.map_or(0, |slices| slices + 1), Ordering::Relaxed);
+    });
+}
+
+fn fill_cell(cell: &Cell, thread: i32, pthread: u64) {
+    // SAFETY: no preconditions.
+    cell.process.store(unsafe { libc::getpid() }, Ordering::Relaxed);
+    cell.thread.store(thread, Ordering::Relaxed);
+    cell.suspect.store(0, Ordering::Relaxed);
+    cell.is_announced.store(0, Ordering::Relaxed);
+    cell.is_back.store(0, Ordering::Relaxed);
+    cell.pipe.store(-1, Ordering::Relaxed);
+    cell.pthread.store(pthread, Ordering::Relaxed);
 }
 
 /// In a forked child, whose only thread this is: a process of its own in the table, a place of its own.
@@ -319,7 +368,7 @@ pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) ->
         }
         WAITING.fetch_add(1, Ordering::AcqRel);
         place.page.cell(place.slot).pipe.store(pipe.map_or(-1, |pipe| pipe.write), Ordering::Release);
-        place.page.cell(place.slot).is_back.store(0, Ordering::SeqCst);
+        announce(&place);
         locked.scheduler().wait(place.slot, 0, deadline_ns, true, holds_host);
         settle_waiting(&mut locked, place.slot, || !is_any_ready(&mut fds[..own]));
     }
@@ -328,6 +377,12 @@ pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) ->
     place.page.cell(place.slot).pipe.store(-1, Ordering::Release);
     WAITING.fetch_sub(1, Ordering::AcqRel);
     Some(conclude(place, deadline_ns, outcome, is_interrupted))
+}
+
+fn announce(place: &Place) {
+    let cell = place.page.cell(place.slot);
+    cell.is_announced.store(1, Ordering::Relaxed);
+    cell.is_back.store(0, Ordering::SeqCst);
 }
 
 fn await_descriptors(place: Place, fds: &mut [pollfd], mask: *const libc::sigset_t) -> (Outcome, bool) {
@@ -388,7 +443,7 @@ fn asleep(still_waits: impl FnMut() -> bool) -> Option<Asleep> {
         return None;
     }
     WAITING.fetch_add(1, Ordering::AcqRel);
-    place.page.cell(place.slot).is_back.store(0, Ordering::SeqCst);
+    announce(&place);
     locked.scheduler().wait(place.slot, 0, NEVER, true, holds_host);
     settle_waiting(&mut locked, place.slot, still_waits);
     Some(Asleep(place))

@@ -1,6 +1,6 @@
 //! Carrying out what the scheduler decides.
 
-use crate::page::{Locked, Page};
+use crate::page::{Cell, Locked, Page};
 use crate::{children, pipes};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::Step;
@@ -34,7 +34,9 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
                     return !is_final || still_waits();
                 }
                 // The kernel is asked first: a thread that comes back after that is still asleep for all that matters here.
-                let is_asleep = task::is_asleep(process, thread) && cell.is_back.load(Ordering::SeqCst) == 0;
+                let is_asleep = task::is_asleep(process, thread)
+                    && cell.is_back.load(Ordering::SeqCst) == 0
+                    && !has_run_since_seen(cell);
                 is_waking |= !is_asleep;
                 is_asleep
             },
@@ -58,6 +60,15 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
     }
     let table = locked.table();
     (table.follow_real_ns, table.deadlock_real_ns) = (0, 0);
+}
+
+/// Whether a thread that did not announce its wait has run since it was seen asleep.
+pub fn has_run_since_seen(cell: &Cell) -> bool {
+    if cell.is_announced.load(Ordering::Relaxed) != 0 {
+        return false;
+    }
+    let slices = task::slices(cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
+    slices.is_none_or(|slices| slices + 1 != cell.suspect.load(Ordering::Relaxed))
 }
 
 /// Makes a thread look at its entry again.

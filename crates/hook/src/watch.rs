@@ -3,7 +3,7 @@
 
 use crate::page::Locked;
 use crate::parking::{is_any_ready, is_stale, Place};
-use crate::settle::{real_ns, settle_waiting};
+use crate::settle::{has_run_since_seen, real_ns, settle_waiting};
 use crate::{children, inside};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::{State, NEVER};
@@ -84,7 +84,12 @@ fn observe_running(locked: &mut Locked<'_>, place: &Place, now_ns: i64) {
         let entry = locked.table().entries[slot];
         let cell = page.cell(slot);
         let thread = cell.thread.load(Ordering::Relaxed);
-        if entry.state != State::Running || slot == place.slot || thread == 0 {
+        if slot == place.slot || thread == 0 {
+            continue;
+        }
+        if entry.state == State::Asleep && has_run_since_seen(cell) {
+            locked.scheduler().observe(slot, false);
+        } else if entry.state != State::Running {
             continue;
         }
         let process = cell.process.load(Ordering::Relaxed);
@@ -95,6 +100,7 @@ fn observe_running(locked: &mut Locked<'_>, place: &Place, now_ns: i64) {
         if cell.suspect.swap(slices, Ordering::Relaxed) != slices {
             cell.suspect_ns.store(now_ns, Ordering::Relaxed);
         } else if slices != 0 && now_ns - cell.suspect_ns.load(Ordering::Relaxed) > SUSPICION_NS {
+            cell.is_announced.store(0, Ordering::Relaxed);
             locked.scheduler().observe(slot, true);
         }
     }
