@@ -26,6 +26,7 @@ if (
     from hermetic._errors import ReplayMismatch as ReplayMismatch
     from hermetic._errors import SandboxActiveError as SandboxActiveError
     from hermetic._errors import SandboxError as SandboxError
+    from hermetic._errors import DeadlockError as DeadlockError
     from hermetic._errors import SpinError as SpinError
     from hermetic._sandbox import Clock as Clock
     from hermetic._sandbox import Sandbox as Sandbox
@@ -47,6 +48,7 @@ _HOMES = {
     "SandboxActiveError": "_errors",
     "SandboxError": "_errors",
     "SandboxHandle": "_sandbox",
+    "DeadlockError": "_errors",
     "SpinError": "_errors",
     "current": "_sandbox",
     "sandbox": "_sandbox",

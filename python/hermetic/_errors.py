@@ -22,6 +22,22 @@ def _last_interrupt() -> str:
     return _native.last_interrupt()
 
 
+def _stacks() -> str:
+    """Where each thread stands, the calling one last."""
+    import sys
+    import threading
+    import traceback
+
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    own = threading.get_ident()
+    frames = sorted(sys._current_frames().items(), key=lambda item: item[0] == own)
+    parts = []
+    for ident, frame in frames:
+        stack = "".join(traceback.format_stack(frame)).rstrip()
+        parts.append(f"thread {names.get(ident, ident)}:\n{stack}")
+    return "\n".join(parts)
+
+
 class SandboxError(Exception):
     """Something about a sandbox is wrong; the base of all errors here."""
 
@@ -45,6 +61,15 @@ class SandboxActiveError(SandboxError):
 
 class SpinError(SandboxError):
     """A loop reads a clock that does not move."""
+
+
+class DeadlockError(SandboxError):
+    """All threads of the sandbox wait for each other. The message shows where each of them stands."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        if not args:
+            self.args = (f"{self}\n\n{_stacks()}",)
 
 
 class NetworkBlockedError(SandboxError, ConnectionRefusedError):

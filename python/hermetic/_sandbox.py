@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from hermetic import _settings, real
 from hermetic._errors import (
+    DeadlockError,
     NetworkBlockedError,
     OptionError,
     OptionTypeError,
@@ -40,6 +41,7 @@ SEED_BYTES = 4
 """As in the native way in: a seed that nobody chose has 32 bits."""
 ERRORS = {
     "spin": SpinError,
+    "deadlock": DeadlockError,
     "replay-mismatch": ReplayMismatch,
     "replay-leftover": ReplayMismatch,
     "replay-exhausted": ReplayExhausted,

@@ -155,6 +155,8 @@ pub mod finding {
     pub const FLOOR_PROCESS: u32 = 8;
     /// Something was written outside of a test's directories.
     pub const FLOOR_WRITE: u32 = 9;
+    /// All threads of the sandbox wait for each other, and no deadline will end it.
+    pub const DEADLOCK: u32 = 10;
 }
 
 /// What [`Api::floor_enter`] is told. A floor lies under all sandboxes and holds for every thread of the process; of several,
@@ -268,7 +270,7 @@ pub struct Host {
     /// Whether the calling thread is inside the import machinery right now. Only called while `is_running`.
     pub is_importing: Option<unsafe extern "C" fn() -> c_int>,
     /// Makes the calling thread raise an error for the finding `kind` at its next opportunity; the error's text is the
-    /// thread's last finding. Only called while `is_running`.
+    /// thread's last finding. Also called for a thread that comes back from a wait and does not run host code yet.
     pub interrupt: Option<unsafe extern "C" fn(kind: u32)>,
 }
 

@@ -89,6 +89,7 @@ pub fn kind_name(kind: u32) -> &'static str {
         finding::REPLAY_EXHAUSTED => "replay exhausted",
         finding::REPLAY_LEFTOVER => "replay leftover",
         finding::RECORD_STOPPED => "recording stopped",
+        finding::DEADLOCK => "deadlock",
         _ => "finding",
     }
 }

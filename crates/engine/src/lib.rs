@@ -32,4 +32,4 @@ pub mod time;
 pub use finding::Findings;
 pub use host::Host;
 pub use sandbox::{EnterError, Sandbox, Settings};
-pub use thread::{Class, Thread};
+pub use thread::{Class, Seat, Thread};

@@ -9,10 +9,10 @@ use crate::host::Host;
 use crate::recorder::{BoxedSink, Recorder};
 use crate::replayer::Replayer;
 use crate::thread::{Class, Level, Thread};
-use crate::time::Timekeeper;
+use crate::time::{Clockwork, Timekeeper};
 use hermetic_abi::{finding, flag, Finding, Outcome, PlaceText, Text};
 use hermetic_journal::Event;
-use hermetic_model::stream::{Key, Pedigree};
+use hermetic_model::stream::{Key, Pedigree, Purpose, Stream};
 use hermetic_policy::Policy;
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
@@ -29,6 +29,8 @@ pub struct Settings<'a> {
     pub monotonic_ns: i64,
     /// The kernel's coarse wall clock at entry: what is written from now on carries virtual time stamps.
     pub real_coarse_ns: i64,
+    /// The clocks are those of a parent process and go on as they are.
+    pub inherits: bool,
     pub tick_ps: u64,
     pub spin_limit: u64,
     /// Policy entries, one a line.
@@ -108,8 +110,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// The sandbox of one level, not entered yet.
-    pub fn new(depth: usize) -> Sandbox {
+    /// The sandbox of one level, not entered yet, on these clocks.
+    pub fn new(depth: usize, clockwork: &'static Clockwork) -> Sandbox {
         Sandbox {
             depth,
             generation: AtomicU64::new(0),
@@ -118,7 +120,7 @@ impl Sandbox {
             entropy_mode: AtomicU8::new(0),
             order_mode: AtomicU8::new(0),
             threads: AtomicU32::new(0),
-            time: Timekeeper::default(),
+            time: Timekeeper::new(clockwork),
             key: Mutex::new(Key([0; 32])),
             policy: Mutex::new(Policy::new(false, false)),
             findings: Mutex::new(Findings::default()),
@@ -334,6 +336,12 @@ impl Sandbox {
             host.interrupt(found.kind);
         }
         lock(&self.findings).add(&found);
+    }
+
+    /// The seed of scheduling decisions.
+    pub fn schedule_seed(&self) -> u64 {
+        let key = *lock(&self.key);
+        Stream::new(&key, Pedigree::ROOT, Purpose::Schedule).next_u64()
     }
 
     /// Holds all locks, so that a fork copies none of them half-way.

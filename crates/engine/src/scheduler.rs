@@ -134,6 +134,19 @@ impl Scheduler<'_> {
         self.entries[slot].state != State::Ready
     }
 
+    /// The holder of the baton lets the seed decide between itself and the threads that are ready. True: it goes on; false: it
+    /// is ready itself now.
+    pub fn offer_baton(&mut self, slot: usize) -> bool {
+        let process = self.entries[slot].process;
+        let is_ready = |entry: &Entry| entry.state == State::Ready && entry.process == process;
+        if !self.has_baton(slot) || !self.entries.iter().any(is_ready) {
+            return true;
+        }
+        self.give_up_baton(slot);
+        self.entries[slot].state = State::Ready;
+        false
+    }
+
     /// Whether the thread holds its process's baton.
     pub fn has_baton(&self, slot: usize) -> bool {
         self.batons[self.entries[slot].process as usize] == slot as u32 + 1
@@ -183,6 +196,11 @@ impl Scheduler<'_> {
         done
     }
 
+    /// Ends the wait of a thread by telling it that nobody else will.
+    pub fn break_deadlock(&mut self, slot: usize) {
+        self.end_wait(slot, Outcome::Deadlock);
+    }
+
     /// Ends every wait of a process, because the sandbox changed under it, and forgets its threads.
     pub fn move_all(&mut self, process: u32, mut woken: impl FnMut(usize)) {
         for slot in 0..self.entries.len() {
@@ -199,14 +217,14 @@ impl Scheduler<'_> {
         self.batons[process as usize] = 0;
     }
 
-    /// What to do now. `is_asleep` tells whether the kernel has that thread asleep; `is_external` whether something that is
-    /// no part of the table may still answer.
-    pub fn next(&mut self, is_external: bool, mut is_asleep: impl FnMut(usize) -> bool) -> Step {
+    /// What to do now. `is_external`, asked before time jumps, tells whether something that is no part of the table may still
+    /// answer. `is_asleep` tells whether the kernel has that thread asleep, and nothing that it waits for has come; it is
+    /// asked first of all, and once more (`true`) after `is_external` said no: what a child left behind when it ended is there
+    /// by then.
+    pub fn next(&mut self, is_external: impl FnOnce() -> bool, mut is_asleep: impl FnMut(usize, bool) -> bool) -> Step {
         // A thread that the kernel has woken will say so in a moment: choosing before that would be a race.
-        for slot in 0..self.entries.len() {
-            if self.entries[slot].state == State::Asleep && !is_asleep(slot) {
-                return Step::Busy;
-            }
+        if !self.are_asleep(|slot| is_asleep(slot, false)) {
+            return Step::Busy;
         }
         let may_run =
             |entry: &Entry, batons: &[u32]| entry.state == State::Ready && batons[entry.process as usize] == 0;
@@ -215,10 +233,15 @@ impl Scheduler<'_> {
             self.try_give_baton(slot);
             return Step::Run { slot };
         }
-        self.jump(is_external)
+        self.jump(is_external, |slot| is_asleep(slot, true))
     }
 
-    fn jump(&mut self, is_external: bool) -> Step {
+    fn are_asleep(&self, mut is_asleep: impl FnMut(usize) -> bool) -> bool {
+        let mut entries = self.entries.iter().enumerate();
+        entries.all(|(slot, entry)| entry.state != State::Asleep || is_asleep(slot))
+    }
+
+    fn jump(&mut self, is_external: impl FnOnce() -> bool, is_asleep: impl FnMut(usize) -> bool) -> Step {
         let mut earliest = NEVER;
         let mut is_empty = true;
         for entry in self.entries.iter() {
@@ -235,6 +258,10 @@ impl Scheduler<'_> {
         let is_due = |entry: &Entry, _: &[u32]| {
             matches!(entry.state, State::Parked | State::Asleep) && entry.deadline_ns == earliest
         };
+        let is_external = is_external();
+        if !is_external && !self.are_asleep(is_asleep) {
+            return Step::Busy;
+        }
         match (earliest, is_external) {
             (NEVER, true) => Step::Busy,
             (NEVER, false) => Step::Deadlock,
@@ -329,7 +356,7 @@ mod tests {
         }
 
         fn next(&mut self) -> Step {
-            self.with(|table| table.next(false, |_| true))
+            self.with(|table| table.next(|| false, |_, _| true))
         }
     }
 
@@ -356,8 +383,17 @@ mod tests {
         table.with(|table| table.wait(0, 0, 500, false, false));
         assert_eq!(table.next(), Step::Busy);
         table.with(|table| table.observe(1, true));
-        assert_eq!(table.with(|table| table.next(false, |_| false)), Step::Busy, "the kernel has woken it");
+        assert_eq!(table.with(|table| table.next(|| false, |_, _| false)), Step::Busy, "the kernel has woken it");
         assert_eq!(table.next(), Step::Jump { slot: 0, to_ns: 500 });
+    }
+
+    #[test]
+    fn what_a_child_left_behind_is_seen_before_time_jumps() {
+        let mut table = Table::new(1);
+        table.with(|table| table.add(0, 0, true, 10, true));
+        table.with(|table| table.wait(0, 0, 900, true, false));
+        let step = table.with(|table| table.next(|| false, |_, is_final| !is_final));
+        assert_eq!(step, Step::Busy);
     }
 
     #[test]
@@ -365,7 +401,7 @@ mod tests {
         let mut table = Table::new(1);
         table.with(|table| table.add(0, 0, true, 10, true));
         table.with(|table| table.wait(0, 7, 900, false, false));
-        let external = table.with(|table| table.next(true, |_| true));
+        let external = table.with(|table| table.next(|| true, |_, _| true));
         assert_eq!(external, Step::Follow { slot: 0, deadline_ns: 900 });
         assert_eq!(table.with(|table| table.signal(0, 7, 1, |_| ())), 1);
         assert_eq!(table.next(), Step::Run { slot: 0 });
@@ -433,8 +469,7 @@ mod tests {
 
     fn check(table: &mut Table, now_ns: &mut i64) {
         let before = table.entries;
-        let someone_could_run =
-            before.iter().any(|entry| matches!(entry.state, State::Running | State::Ready));
+        let someone_could_run = before.iter().any(|entry| matches!(entry.state, State::Running | State::Ready));
         match table.next() {
             Step::Jump { slot, to_ns } => {
                 assert!(!someone_could_run, "jumped over a thread that could run");

@@ -31,6 +31,17 @@ pub struct Thread {
     pub interrupt: Text,
     /// A name whose hidden look-up was answered with a placeholder; the connection that follows is refused by name.
     pub pending_name: Text,
+    /// Its place in the table of waits.
+    pub seat: Seat,
+}
+
+/// A thread's place in a table of waits: good for as long as the epoch lasts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seat {
+    pub epoch: u64,
+    pub slot: u32,
+    /// It runs interpreted code, so it needs the baton.
+    pub is_host: bool,
 }
 
 /// A thread inside the sandbox of one level.
@@ -96,6 +107,7 @@ impl Thread {
             levels: [const { Level::EMPTY }; LEVELS_MAX],
             interrupt: Text::new(),
             pending_name: Text::new(),
+            seat: Seat { epoch: 0, slot: 0, is_host: false },
         }
     }
 

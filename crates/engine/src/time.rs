@@ -15,16 +15,36 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// The clocks of a sandbox.
-#[derive(Default)]
-pub struct Timekeeper {
+/// The moving parts of the clocks. All processes of a sandbox share them, so they may lie in shared memory; all-zero bytes
+/// are valid.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Clockwork {
     wall_base_ns: AtomicI64,
     monotonic_origin_ns: AtomicI64,
     elapsed_ns: AtomicI64,
     tick_ps: AtomicU64,
-    spin_limit: AtomicU64,
     /// How often time moved otherwise than by ticks.
     moves: AtomicU64,
+}
+
+impl Clockwork {
+    /// Nanoseconds that passed otherwise than by ticks.
+    pub fn elapsed(&self) -> i64 {
+        self.elapsed_ns.load(Ordering::Acquire)
+    }
+
+    /// Moves on to where `target` nanoseconds have elapsed, if that is not behind.
+    pub fn advance_to(&self, target_ns: i64) {
+        self.elapsed_ns.fetch_max(target_ns, Ordering::AcqRel);
+        self.moves.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// The clocks of a sandbox, as one process sees them.
+pub struct Timekeeper {
+    shared: &'static Clockwork,
+    spin_limit: AtomicU64,
     /// Which virtual moment belonged to which real one, for the times of files.
     history: Mutex<History>,
 }
@@ -81,6 +101,10 @@ impl History {
 pub struct Held<'a>(MutexGuard<'a, History>);
 
 impl Timekeeper {
+    pub(crate) fn new(shared: &'static Clockwork) -> Timekeeper {
+        Timekeeper { shared, spin_limit: AtomicU64::new(0), history: Mutex::default() }
+    }
+
     pub(crate) fn lock(&self) -> Held<'_> {
         Held(lock(&self.history))
     }
@@ -88,13 +112,16 @@ impl Timekeeper {
     pub(crate) fn reset(&self, settings: &Settings<'_>, mode: Mode) {
         // While recording, the bases are what `advance` and `set` add to the real clocks.
         let (wall, monotonic) = if mode == Mode::Record { (0, 0) } else { (settings.now_ns, settings.monotonic_ns) };
-        self.wall_base_ns.store(wall, Ordering::Relaxed);
-        self.monotonic_origin_ns.store(monotonic, Ordering::Relaxed);
-        self.elapsed_ns.store(0, Ordering::Relaxed);
-        self.tick_ps.store(settings.tick_ps, Ordering::Relaxed);
+        if !settings.inherits {
+            let shared = self.shared;
+            shared.wall_base_ns.store(wall, Ordering::Relaxed);
+            shared.monotonic_origin_ns.store(monotonic, Ordering::Relaxed);
+            shared.elapsed_ns.store(0, Ordering::Relaxed);
+            shared.tick_ps.store(settings.tick_ps, Ordering::Relaxed);
+            shared.moves.fetch_add(1, Ordering::Relaxed);
+        }
         let spins = if mode == Mode::Virtual { settings.spin_limit } else { 0 };
         self.spin_limit.store(spins, Ordering::Relaxed);
-        self.moves.fetch_add(1, Ordering::Relaxed);
         lock(&self.history).begin(Moment { real_ns: settings.real_coarse_ns, wall_ns: wall });
     }
 
@@ -107,42 +134,36 @@ impl Timekeeper {
     #[inline]
     fn now(&self) -> Timeline {
         let mut line = Timeline::new(
-            self.wall_base_ns.load(Ordering::Relaxed),
-            self.monotonic_origin_ns.load(Ordering::Relaxed),
-            self.tick_ps.load(Ordering::Relaxed),
+            self.shared.wall_base_ns.load(Ordering::Relaxed),
+            self.shared.monotonic_origin_ns.load(Ordering::Relaxed),
+            self.shared.tick_ps.load(Ordering::Relaxed),
         );
-        line.sleep(self.elapsed_ns.load(Ordering::Relaxed));
+        line.sleep(self.shared.elapsed_ns.load(Ordering::Relaxed));
         line
     }
 
     /// Nanoseconds that passed otherwise than by ticks.
     pub fn elapsed(&self) -> i64 {
-        self.elapsed_ns.load(Ordering::Relaxed)
+        self.shared.elapsed()
     }
 
     fn advance(&self, ns: i64) {
         let add = |elapsed: i64| Some(elapsed.saturating_add(ns.max(0)));
-        let _ = self.elapsed_ns.fetch_update(Ordering::AcqRel, Ordering::Relaxed, add);
-        self.moves.fetch_add(1, Ordering::Release);
-    }
-
-    /// Moves on to where `target` nanoseconds have elapsed, if that is not behind.
-    fn advance_to(&self, target_ns: i64) {
-        self.elapsed_ns.fetch_max(target_ns, Ordering::AcqRel);
-        self.moves.fetch_add(1, Ordering::Release);
+        let _ = self.shared.elapsed_ns.fetch_update(Ordering::AcqRel, Ordering::Relaxed, add);
+        self.shared.moves.fetch_add(1, Ordering::Release);
     }
 
     fn set_wall(&self, ns: i64) {
-        self.wall_base_ns.store(ns.saturating_sub(self.elapsed()), Ordering::Relaxed);
-        self.moves.fetch_add(1, Ordering::Release);
+        self.shared.wall_base_ns.store(ns.saturating_sub(self.elapsed()), Ordering::Relaxed);
+        self.shared.moves.fetch_add(1, Ordering::Release);
     }
 
     /// Makes the clock show what the journal said, so that whoever must be answered without it continues from there.
     fn follow(&self, clock: Clock, ns: i64) {
         let base = ns.saturating_sub(self.elapsed());
         match clock {
-            Clock::Wall => self.wall_base_ns.store(base, Ordering::Relaxed),
-            Clock::Monotonic => self.monotonic_origin_ns.store(base, Ordering::Relaxed),
+            Clock::Wall => self.shared.wall_base_ns.store(base, Ordering::Relaxed),
+            Clock::Monotonic => self.shared.monotonic_origin_ns.store(base, Ordering::Relaxed),
             Clock::Cpu => {}
         }
     }
@@ -191,13 +212,13 @@ impl Sandbox {
     fn count_reading(&self, level: &mut Level, clock: Clock) -> bool {
         if clock != Clock::Wall {
             level.ticks += 1;
-            if self.time.tick_ps.load(Ordering::Relaxed) != 0 {
+            if self.time.shared.tick_ps.load(Ordering::Relaxed) != 0 {
                 // Time has moved for this thread.
                 level.still = 0;
                 return false;
             }
         }
-        let moves = self.time.moves.load(Ordering::Relaxed);
+        let moves = self.time.shared.moves.load(Ordering::Relaxed);
         if level.moves_seen != moves {
             level.moves_seen = moves;
             level.still = 0;
@@ -219,6 +240,19 @@ impl Sandbox {
              comes. Sleep in the loop, move the clock with sb.clock.advance(), or raise spin_limit (0 switches this off)"
         );
         self.report(found, thread, host, true);
+    }
+
+    /// All threads wait for each other: the calling one is coming back from its wait to be told.
+    pub fn report_deadlock(&self, thread: &mut Thread, host: &dyn Host) {
+        let mut found = blank(finding::DEADLOCK, true);
+        let _ = found.message.write_str(
+            "every thread of the sandbox waits, none of them for a time, and nothing outside can answer: nobody will ever go \
+             on. Look for a lock that is taken twice, an event that nobody sets, a queue that nobody fills",
+        );
+        thread.interrupt = found.message.clone();
+        self.report(found, thread, host, false);
+        // The thread does not run host code yet: it is told at its next opportunity.
+        host.interrupt(finding::DEADLOCK);
     }
 
     fn read_journaled(
@@ -373,7 +407,7 @@ impl Sandbox {
     /// A wait that began at `begin` timed out after `ns`: time is at least that far now.
     pub fn wait_timed_out(&self, begin: i64, ns: i64) {
         if matches!(self.clock_mode(), Mode::Virtual | Mode::Replay) {
-            self.time.advance_to(begin.saturating_add(ns.max(0)));
+            self.time.shared.advance_to(begin.saturating_add(ns.max(0)));
         }
     }
 

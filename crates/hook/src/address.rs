@@ -49,11 +49,20 @@ impl Address {
 
     /// The address that a descriptor is connected to; none for anything but a connected socket.
     pub fn peer(fd: core::ffi::c_int) -> Option<Address> {
+        // SAFETY: the buffer is as long as `len` says and aligned for every address.
+        Address::asked(|storage, len| unsafe { libc::getpeername(fd, storage, len) })
+    }
+
+    /// The address of a socket itself; none for anything else.
+    pub fn local(fd: core::ffi::c_int) -> Option<Address> {
+        // SAFETY: as above.
+        Address::asked(|storage, len| unsafe { libc::getsockname(fd, storage, len) })
+    }
+
+    fn asked(ask: impl FnOnce(*mut libc::sockaddr, *mut socklen_t) -> i32) -> Option<Address> {
         let mut storage = [0u64; Address::LEN_MAX / 8];
         let mut len = Address::LEN_MAX as socklen_t;
-        // SAFETY: the buffer is as long as `len` says and aligned for every address.
-        let error = unsafe { libc::getpeername(fd, storage.as_mut_ptr().cast(), &mut len) };
-        if error != 0 {
+        if ask(storage.as_mut_ptr().cast(), &mut len) != 0 {
             return None;
         }
         // SAFETY: the kernel wrote `len` bytes, or fewer than the buffer has.
@@ -75,6 +84,11 @@ impl Address {
 
     fn family(&self) -> i32 {
         i32::from(u16::from_ne_bytes([self.bytes[0], self.bytes[1]]))
+    }
+
+    /// An internet address of this machine alone.
+    pub fn is_loopback(&self) -> bool {
+        matches!(self.target(), Target::Address { ip, .. } if ip.is_loopback())
     }
 
     pub fn is_internet(&self) -> bool {

@@ -2,8 +2,9 @@
 
 use crate::guard::{self, Call};
 use crate::host::{self, Registered};
+use crate::page::{self, Page};
 use crate::sink::Scratch;
-use crate::{attach, condition, floor, fork, network, openssl, threads};
+use crate::{attach, condition, floor, fork, network, openssl, parking, threads};
 use core::ffi::{c_char, c_void};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -61,8 +62,9 @@ pub extern "C" fn hermetic_abi() -> *const Api {
     &API
 }
 
-/// Sandboxes by level; made when a level is first used, never freed (H7).
+/// Sandboxes by level, and their pages; made when a level is first used, never freed (H7).
 static LEVELS: [AtomicPtr<Sandbox>; LEVELS_MAX] = [const { AtomicPtr::new(core::ptr::null_mut()) }; LEVELS_MAX];
+static PAGES: [AtomicPtr<Page>; LEVELS_MAX] = [const { AtomicPtr::new(core::ptr::null_mut()) }; LEVELS_MAX];
 
 /// What entering and leaving change; hooks never look at it.
 pub struct Desk {
@@ -105,14 +107,29 @@ pub fn sandboxes() -> impl Iterator<Item = &'static Sandbox> {
     LEVELS.iter().filter_map(|level| unsafe { level.load(Ordering::Acquire).as_ref() })
 }
 
-fn level(depth: usize) -> &'static Sandbox {
-    // SAFETY: as above.
-    if let Some(sandbox) = unsafe { LEVELS[depth].load(Ordering::Acquire).as_ref() } {
-        return sandbox;
+/// The sandbox of a level that has been used before.
+fn level(depth: usize) -> Option<&'static Sandbox> {
+    // SAFETY: null, or the address of a sandbox that is never freed (H7).
+    unsafe { LEVELS[depth].load(Ordering::Acquire).as_ref() }
+}
+
+/// The page of a level that has been used before.
+fn page_of(depth: usize) -> Option<&'static Page> {
+    // SAFETY: null, or the address of a page that is never unmapped (H7).
+    unsafe { PAGES[depth].load(Ordering::Acquire).as_ref() }
+}
+
+/// The sandbox and page of a level, made if need be.
+fn make_level(depth: usize) -> Result<(&'static Sandbox, &'static Page), (i32, String)> {
+    if let (Some(sandbox), Some(page)) = (level(depth), page_of(depth)) {
+        return Ok((sandbox, page));
     }
-    let made: &'static Sandbox = Box::leak(Box::new(Sandbox::new(depth)));
-    LEVELS[depth].store(core::ptr::from_ref(made).cast_mut(), Ordering::Release);
-    made
+    let refused = || (status::SYSTEM, format!("no memory for a clock page: {}", std::io::Error::last_os_error()));
+    let (page, _fd) = page::create().ok_or_else(refused)?;
+    let sandbox: &'static Sandbox = Box::leak(Box::new(Sandbox::new(depth, &page.clockwork)));
+    PAGES[depth].store(core::ptr::from_ref(page).cast_mut(), Ordering::Release);
+    LEVELS[depth].store(core::ptr::from_ref(sandbox).cast_mut(), Ordering::Release);
+    Ok((sandbox, page))
 }
 
 impl Desk {
@@ -127,7 +144,7 @@ fn sandbox_of(id: i64) -> Option<&'static Sandbox> {
     let desk = desk();
     let depth = desk.depth_of(id).or_else(|| desk.left.iter().position(|&left| left == id && id != 0))?;
     drop(desk);
-    Some(level(depth))
+    level(depth)
 }
 
 /// A section in which everything is real, because a front end calls and not the program.
@@ -211,7 +228,7 @@ unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
     if depth == LEVELS_MAX {
         return Err((status::MISUSE, format!("{LEVELS_MAX} sandboxes lie on top of each other already")));
     }
-    let sandbox = level(depth);
+    let (sandbox, page) = make_level(depth)?;
     // SAFETY: the caller's promise.
     let seed = unsafe { bytes(config.seed) };
     // SAFETY: the caller's promise.
@@ -224,6 +241,7 @@ unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
         now_ns: config.now_ns,
         monotonic_ns: monotonic_start(config.flags),
         real_coarse_ns: kernel::read(libc::CLOCK_REALTIME_COARSE),
+        inherits: false,
         tick_ps: config.tick_ps,
         spin_limit: config.spin_limit,
         allow,
@@ -246,7 +264,10 @@ unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
     let is_seeded = sandbox.entropy_mode() != Mode::Off;
     desk.entered.push(Entered { id: id as i64, flags: config.flags, is_seeded, is_suspended: false });
     openssl::switch(is_seeded);
+    parking::reset(page, id, sandbox.schedule_seed());
+    parking::switch(Some(page), 0);
     guard::activate(Some(sandbox));
+    parking::enter(thread);
     Ok(id as i64)
 }
 
@@ -304,9 +325,11 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
     }
     desk.left[depth] = id;
     let below = depth.checked_sub(1);
-    guard::activate(below.map(level));
+    guard::activate(below.and_then(level));
+    parking::switch(below.and_then(page_of), 0);
     openssl::switch(desk.entered.last().is_some_and(|below| below.is_seeded));
-    let (told, sink) = level(depth).leave();
+    let Some(left) = level(depth) else { return status::MISUSE };
+    let (told, sink) = left.leave();
     if let Some(sink) = sink {
         desk.scratch[depth] = Some(sink);
     }

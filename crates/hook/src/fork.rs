@@ -1,7 +1,7 @@
 //! Forks: locks are held across them, and the child becomes somebody of its own.
 
 use crate::libc::dirent as listings;
-use crate::{api, attach, floor, guard, openssl};
+use crate::{api, attach, floor, guard, openssl, parking, pipes, threads};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI32, Ordering};
 use hermetic_engine::sandbox::Held;
@@ -74,8 +74,11 @@ unsafe extern "C" fn after_in_child() {
     for sandbox in api::sandboxes() {
         sandbox.forget_journal();
     }
+    pipes::forget_all();
+    threads::forget_live();
     let Some(ordinal) = ordinal else { return };
     let Some(mut call) = guard::Call::enter() else { return };
     let (sandbox, thread) = call.parts();
     sandbox.become_child(thread, ordinal);
+    parking::enter_child(thread);
 }

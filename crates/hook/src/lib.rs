@@ -6,6 +6,8 @@
 //!
 //! * [`attach`] rewrites slots; [`table`] holds the rows; [`libc`] has the hooks, one file per header
 //! * [`guard`] is how each hook begins; [`threads`] keeps the records of threads; [`fork`] carries both over a fork
+//! * [`parking`] makes waits virtual over the [`page`] that processes share; [`settle`] carries decisions out, [`watch`] looks
+//!   after what rings no bell
 //! * [`wait`], [`condition`], [`address`], [`descriptors`], [`openssl`], [`sink`] convert at the edge
 //! * [`network`] asks the sandbox, then [`floor`], which lies under all sandboxes
 //! * [`api`] is the C ABI; [`host`] is the language above
@@ -17,16 +19,23 @@
 mod address;
 pub mod api;
 mod attach;
+mod children;
 mod condition;
 mod descriptors;
 mod floor;
 mod fork;
 mod guard;
 mod host;
+mod inside;
 mod libc;
 mod network;
 mod openssl;
+mod page;
+mod parking;
+mod pipes;
+mod settle;
 mod sink;
 mod table;
 mod threads;
 mod wait;
+mod watch;

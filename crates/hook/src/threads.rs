@@ -2,12 +2,12 @@
 
 use crate::guard;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use hermetic_abi::Text;
 use hermetic_engine::{Class, Thread};
 use hermetic_model::stream::Pedigree;
 use hermetic_sys::slot::Arena;
-use hermetic_sys::tls;
+use hermetic_sys::{task, tls};
 use std::io;
 
 /// Threads alive at the same time that have a record. Further ones are foreign.
@@ -17,6 +17,60 @@ static RECORDS: Arena<Thread> = Arena::new(THREADS_MAX);
 
 /// The key whose destructor tells that a thread ends. Zero stands for "none yet", real keys are stored plus one.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
+
+/// A controlled thread that lives, for sandboxes that are entered after it began: it takes part in them too.
+pub struct Live {
+    /// Its number for the kernel; 0 for a free place, -1 for one that is being filled.
+    thread: AtomicI32,
+    pthread: AtomicU64,
+    pedigree: AtomicU64,
+    is_host: AtomicBool,
+}
+
+/// As many as a table of waits has places.
+static LIVE: [Live; crate::page::THREADS_MAX] = [const {
+    Live {
+        thread: AtomicI32::new(0),
+        pthread: AtomicU64::new(0),
+        pedigree: AtomicU64::new(0),
+        is_host: AtomicBool::new(false),
+    }
+}; crate::page::THREADS_MAX];
+
+/// Calls `visit` for each: its number, its `pthread_t`, its pedigree, and whether it runs interpreted code.
+pub fn for_each_live(mut visit: impl FnMut(i32, u64, u64, bool)) {
+    for live in &LIVE {
+        let thread = live.thread.load(Ordering::Acquire);
+        if thread > 0 {
+            let (pthread, pedigree) = (live.pthread.load(Ordering::Relaxed), live.pedigree.load(Ordering::Relaxed));
+            visit(thread, pthread, pedigree, live.is_host.load(Ordering::Relaxed));
+        }
+    }
+}
+
+/// In a forked child: only the calling thread is left.
+pub fn forget_live() {
+    for live in &LIVE {
+        live.thread.store(0, Ordering::Relaxed);
+    }
+}
+
+fn note_live(record: &Thread) {
+    let is_free = |live: &&Live| live.thread.compare_exchange(0, -1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    let Some(live) = LIVE.iter().find(is_free) else { return };
+    // SAFETY: no preconditions.
+    live.pthread.store(unsafe { libc::pthread_self() }, Ordering::Relaxed);
+    live.pedigree.store(record.pedigree.0, Ordering::Relaxed);
+    live.is_host.store(record.seat.is_host, Ordering::Relaxed);
+    live.thread.store(task::own_id(), Ordering::Release);
+}
+
+fn forget_own() {
+    let own = task::own_id();
+    if let Some(live) = LIVE.iter().find(|live| live.thread.load(Ordering::Relaxed) == own) {
+        live.thread.store(0, Ordering::Release);
+    }
+}
 
 /// Reserves memory and the exit key.
 pub fn prepare() -> io::Result<()> {
@@ -83,7 +137,22 @@ pub fn release(record: *mut Thread) {
 pub fn begin(record: *mut Thread) {
     // SAFETY: the record belongs to this thread (H2).
     unsafe { (*tls::local()).thread = record.cast() };
+    // SAFETY: this thread's own record (H8).
+    note_live(unsafe { &*record });
     watch(record);
+}
+
+/// Leaves a mark for a later call of this thread.
+pub fn mark() {
+    // SAFETY: the record belongs to this thread (H2).
+    unsafe { (*tls::local()).mark = 1 };
+}
+
+/// Takes the mark away; true if there was one.
+pub fn take_mark() -> bool {
+    let local = tls::local();
+    // SAFETY: the record belongs to this thread (H2).
+    core::mem::take(unsafe { &mut (*local).mark }) != 0
 }
 
 fn watch(record: *mut Thread) {
@@ -99,7 +168,10 @@ unsafe extern "C" fn ended(record: *mut c_void) {
     // SAFETY: the destructor runs in the ending thread, whose record this is (H2).
     let local = unsafe { &mut *local };
     local.thread = core::ptr::null_mut();
+    forget_own();
     local.bypass = 0;
+    // SAFETY: the record is this thread's own until it is given back below (H8).
+    crate::parking::end_thread(unsafe { &mut *record });
     if let Some(sandbox) = guard::active() {
         // SAFETY: the record is this thread's own until it is given back below (H8).
         sandbox.end(unsafe { &mut *record });

@@ -1,7 +1,8 @@
-//! Deadlines of a virtual clock, for waits that are made really.
+//! Deadlines of a virtual clock, and waits that are made really all the same.
 //!
-//! A deadline that a program computed from a virtual clock must never reach the kernel as it is. It becomes a span, the
-//! wait is made for that span, and when it has timed out the virtual clock is at least that far.
+//! A deadline that a program computed from a virtual clock must never reach the kernel as it is. It becomes a span. Where the
+//! wait cannot be parked (a recording), it is made for that span, and when it has timed out the virtual clock is at least
+//! that far.
 
 use crate::guard::Call;
 use crate::libc::time::clock_of;
@@ -45,7 +46,22 @@ fn begin() -> Option<i64> {
     Some(Call::enter()?.sandbox.wait_begin())
 }
 
+/// Where virtual time is, to measure a wait by; zero outside.
+pub fn elapsed() -> i64 {
+    begin().unwrap_or(0)
+}
+
+/// What is left of a wait of `ns` that began at `begin`.
+pub fn left(ns: Option<i64>, begin: i64) -> Option<i64> {
+    ns.map(|ns| ns.saturating_sub(elapsed().saturating_sub(begin)).max(0))
+}
+
 impl Span {
+    /// The same wait, of which only `left` is still to be made.
+    pub fn shortened(self, left: Option<i64>) -> Span {
+        Span { ns: left.unwrap_or(self.ns), ..self }
+    }
+
     /// The real deadline of this span on a kernel clock.
     pub fn deadline(&self, id: clockid_t) -> timespec {
         let (tv_sec, tv_nsec) = clock::to_timespec(clock::deadline(kernel::read(id), self.ns));

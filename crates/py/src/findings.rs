@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 /// One thing that the engine noticed; equal ones are counted.
 #[pyclass(frozen, module = "hermetic._native", get_all)]
 pub struct Finding {
-    /// "refusal", "spin", "replay-mismatch", "replay-exhausted", "replay-leftover", "record-stopped",
+    /// "refusal", "spin", "replay-mismatch", "replay-exhausted", "replay-leftover", "record-stopped", "deadlock",
     /// "floor-network", "floor-process", "floor-write", or what a front end noticed itself ("outside-write").
     kind: String,
     count: u32,
@@ -58,6 +58,7 @@ fn kind_name(kind: u32) -> &'static str {
     match kind {
         finding::REFUSAL => "refusal",
         finding::SPIN => "spin",
+        finding::DEADLOCK => "deadlock",
         finding::REPLAY_MISMATCH => "replay-mismatch",
         finding::REPLAY_EXHAUSTED => "replay-exhausted",
         finding::REPLAY_LEFTOVER => "replay-leftover",

@@ -217,10 +217,38 @@ unsafe extern "C" fn interrupt(kind: u32) {
 
 extern "C" fn interrupt_later(packed: *mut c_void) -> c_int {
     let packed = packed as usize;
-    if packed >> GENERATION_SHIFT == GENERATION.load(Ordering::Relaxed) as usize {
-        raise_in(packed & IDENT_MASK, (packed & KIND_MASK) as u32);
+    if packed >> GENERATION_SHIFT != GENERATION.load(Ordering::Relaxed) as usize {
+        return 0;
     }
+    let (ident, kind) = (packed & IDENT_MASK, (packed & KIND_MASK) as u32);
+    let is_here = LENT.get().and_then(|lent| lent.thread_ident).is_some_and(|own| own() as usize == ident);
+    // A thread that was told of a deadlock is about to wait again: an error that comes later would come never.
+    if kind == finding::DEADLOCK && is_here {
+        return raise_here(kind);
+    }
+    raise_in(ident, kind);
     0
+}
+
+/// Raises the error for a finding in the calling thread, which holds the interpreter lock.
+fn raise_here(kind: u32) -> c_int {
+    // SAFETY: by this function's contract.
+    let py = unsafe { Python::assume_attached() };
+    let Ok(class) = errors::class(py, class_name(kind)) else { return 0 };
+    // SAFETY: the lock is held; the call takes its own reference.
+    unsafe { ffi::PyErr_SetNone(class.as_ptr()) };
+    -1
+}
+
+/// The class of `hermetic` that stands for a finding.
+fn class_name(kind: u32) -> &'static str {
+    match kind {
+        finding::SPIN => "SpinError",
+        finding::DEADLOCK => "DeadlockError",
+        finding::REPLAY_EXHAUSTED => "ReplayExhausted",
+        finding::REPLAY_MISMATCH | finding::REPLAY_LEFTOVER => "ReplayMismatch",
+        _ => "SandboxError",
+    }
 }
 
 /// Makes a thread raise the error for a finding. The caller holds the interpreter lock.
@@ -230,13 +258,7 @@ fn raise_in(ident: usize, kind: u32) {
     }
     // SAFETY: by this function's contract.
     let py = unsafe { Python::assume_attached() };
-    let name = match kind {
-        finding::SPIN => "SpinError",
-        finding::REPLAY_EXHAUSTED => "ReplayExhausted",
-        finding::REPLAY_MISMATCH | finding::REPLAY_LEFTOVER => "ReplayMismatch",
-        _ => "SandboxError",
-    };
-    let Ok(class) = errors::class(py, name) else { return };
+    let Ok(class) = errors::class(py, class_name(kind)) else { return };
     INTERRUPTED.store(ident, Ordering::Relaxed);
     // SAFETY: the lock is held; the call takes its own reference to the class.
     unsafe { ffi::PyThreadState_SetAsyncExc(ident as _, class.as_ptr()) };

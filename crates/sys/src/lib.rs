@@ -6,9 +6,11 @@
 
 pub mod clock;
 pub mod elf;
+pub mod futex;
 pub mod map;
 pub mod objects;
 pub mod process;
 pub mod slot;
 pub mod symbol;
+pub mod task;
 pub mod tls;

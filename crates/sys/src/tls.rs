@@ -15,8 +15,8 @@ pub struct Local {
     pub thread: *mut core::ffi::c_void,
     /// How many reasons there are to answer with the real thing: inside a hook, or inside a `real` section.
     pub bypass: u32,
-    /// Spare, kept so that the record's size is stable.
-    pub reserved: u32,
+    /// The thread is about to do something that a later call of the same thread wants to know of.
+    pub mark: u32,
 }
 
 global_asm!(

@@ -14,10 +14,12 @@ pub mod semaphore;
 pub mod stdio;
 pub mod stdlib;
 pub mod sys_epoll;
+pub mod sys_futex;
 pub mod sys_random;
 pub mod sys_select;
 pub mod sys_socket;
 pub mod sys_stat;
+pub mod sys_wait;
 pub mod time;
 pub mod unistd;
 
@@ -41,6 +43,7 @@ pub fn tables() -> impl Iterator<Item = &'static [Hook]> {
         sys_select::TABLE,
         sys_socket::TABLE,
         sys_stat::TABLE,
+        sys_wait::TABLE,
         time::TABLE,
         unistd::TABLE,
     ]

@@ -1,9 +1,15 @@
 //! `<poll.h>`: waiting for descriptors.
+//!
+//! Always the real thing once, without waiting; then the wait, on the real descriptors and a bell of ours; then the real
+//! thing again, which tells the program what is ready.
 
+use crate::parking::{self, Waited};
 use crate::table::hooks;
-use crate::wait;
+use crate::{guard, wait};
 use core::ffi::{c_int, c_ulong};
 use hermetic_model::clock;
+use hermetic_sys::clock::set_errno;
+use hermetic_sys::map::Region;
 use libc::{pollfd, sigset_t, timespec};
 
 hooks! {
@@ -12,34 +18,140 @@ hooks! {
     ppoll(fds: *mut pollfd, count: c_ulong, timeout: *const timespec, mask: *const sigset_t) -> c_int;
 }
 
-/// Makes a wait that has `timeout_ns`, if any, and notes when it times out, which `wait` tells by returning 0.
-pub fn timed(timeout_ns: Option<i64>, wait: impl FnOnce() -> c_int) -> c_int {
-    let span = timeout_ns.filter(|&ns| ns > 0).and_then(wait::lasting);
-    let result = wait();
+/// How long a wait may last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// It only looks.
+    Now,
+    Nanoseconds(i64),
+    Never,
+}
+
+impl Limit {
+    pub fn from_ms(timeout: c_int) -> Limit {
+        match clock::from_poll_timeout(timeout) {
+            None => Limit::Never,
+            Some(0) => Limit::Now,
+            Some(ns) => Limit::Nanoseconds(ns),
+        }
+    }
+
+    /// None for what libc will refuse.
+    ///
+    /// # Safety
+    /// A non-null pointer points to a timespec.
+    pub unsafe fn from_timespec(timeout: *const timespec) -> Option<Limit> {
+        // SAFETY: the caller's promise.
+        let Some(timeout) = (unsafe { timeout.as_ref() }) else { return Some(Limit::Never) };
+        Some(Limit::from_ns(clock::span_from_timespec(timeout.tv_sec, timeout.tv_nsec)?))
+    }
+
+    pub fn from_ns(ns: i64) -> Limit {
+        if ns == 0 {
+            Limit::Now
+        } else {
+            Limit::Nanoseconds(ns)
+        }
+    }
+
+    /// Nanoseconds; none for a wait without end.
+    pub fn as_ns(self) -> Option<i64> {
+        match self {
+            Limit::Now => Some(0),
+            Limit::Nanoseconds(ns) => Some(ns),
+            Limit::Never => None,
+        }
+    }
+}
+
+/// Waits until `look`, which never waits itself, answers something else than 0, or the limit is reached. `fill` lists the
+/// descriptors to wait for. `real` makes the wait really, for as long as it is told.
+pub fn wait_until(
+    limit: Limit,
+    mask: *const sigset_t,
+    mut look: impl FnMut() -> c_int,
+    mut fill: impl FnMut(&mut Region<pollfd>),
+    real: impl FnOnce(Limit) -> c_int,
+) -> c_int {
+    if limit == Limit::Now || guard::active().is_none() {
+        return real(limit);
+    }
+    let mut left_ns = limit.as_ns();
+    loop {
+        let answer = look();
+        if answer != 0 {
+            return answer;
+        }
+        let mut fds = Region::new();
+        fill(&mut fds);
+        fds.push(pollfd { fd: -1, events: 0, revents: 0 });
+        let begin = wait::elapsed();
+        match parking::poll(fds.as_mut_slice(), left_ns, mask) {
+            None => return really(left_ns, real),
+            // What became ready in the same moment is not lost: the program is told.
+            Some(Waited::TimedOut) => return look(),
+            Some(Waited::Signalled) => left_ns = wait::left(left_ns, begin),
+            Some(Waited::Moved { left_ns: left }) => left_ns = left,
+            Some(Waited::Interrupted) => {
+                set_errno(libc::EINTR);
+                return -1;
+            }
+            Some(Waited::Deadlock) => return 0,
+        }
+    }
+}
+
+/// Makes a wait really, and notes when it times out, which it tells by returning 0.
+fn really(left_ns: Option<i64>, real: impl FnOnce(Limit) -> c_int) -> c_int {
+    let span = left_ns.filter(|&ns| ns > 0).and_then(wait::lasting);
+    let result = real(left_ns.map_or(Limit::Never, Limit::from_ns));
     if let (0, Some(span)) = (result, span) {
         span.timed_out();
     }
     result
 }
 
-/// Nanoseconds of a relative time-out; none for "without end" and for what libc will refuse.
+/// The program's list.
 ///
 /// # Safety
-/// A non-null pointer points to a timespec.
-pub unsafe fn span_of(timeout: *const timespec) -> Option<i64> {
-    // SAFETY: the caller's promise.
-    let timeout = unsafe { timeout.as_ref() }?;
-    clock::span_from_timespec(timeout.tv_sec, timeout.tv_nsec)
+/// `fds` is valid for `count` entries.
+unsafe fn list(fds: *const pollfd, count: c_ulong, out: &mut Region<pollfd>) {
+    if !fds.is_null() {
+        // SAFETY: the caller's promise.
+        out.extend(unsafe { core::slice::from_raw_parts(fds, count as usize) });
+    }
 }
 
 pub unsafe extern "C" fn poll(fds: *mut pollfd, count: c_ulong, timeout: c_int) -> c_int {
-    // SAFETY: the arguments are the program's.
-    timed(clock::from_poll_timeout(timeout), || unsafe { real::poll(fds, count, timeout) })
+    wait_until(
+        Limit::from_ms(timeout),
+        core::ptr::null(),
+        // SAFETY: the arguments are the program's.
+        || unsafe { real::poll(fds, count, 0) },
+        // SAFETY: the program's promise to libc.
+        |out| unsafe { list(fds, count, out) },
+        // SAFETY: the arguments are the program's.
+        |limit| unsafe { real::poll(fds, count, to_ms(limit, timeout)) },
+    )
+}
+
+/// The program's own time-out where the limit is still the whole of it.
+pub fn to_ms(limit: Limit, timeout: c_int) -> c_int {
+    match limit {
+        Limit::Now => 0,
+        Limit::Never => -1,
+        limit if limit == Limit::from_ms(timeout) => timeout,
+        Limit::Nanoseconds(ns) => clock::to_poll_timeout(ns),
+    }
 }
 
 pub unsafe extern "C" fn __poll_chk(fds: *mut pollfd, count: c_ulong, timeout: c_int, len: usize) -> c_int {
+    if (count as usize).saturating_mul(size_of::<pollfd>()) > len {
+        // SAFETY: the arguments are the program's; libc ends it for the overflow.
+        return unsafe { real::__poll_chk(fds, count, timeout, len) };
+    }
     // SAFETY: the arguments are the program's.
-    timed(clock::from_poll_timeout(timeout), || unsafe { real::__poll_chk(fds, count, timeout, len) })
+    unsafe { poll(fds, count, timeout) }
 }
 
 pub unsafe extern "C" fn ppoll(
@@ -49,7 +161,29 @@ pub unsafe extern "C" fn ppoll(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: the program's promise to libc.
-    let span = unsafe { span_of(timeout) };
-    // SAFETY: the arguments are the program's.
-    timed(span, || unsafe { real::ppoll(fds, count, timeout, mask) })
+    let Some(limit) = (unsafe { Limit::from_timespec(timeout) }) else {
+        // SAFETY: the arguments are the program's; libc names the mistake.
+        return unsafe { real::ppoll(fds, count, timeout, mask) };
+    };
+    let now = timespec { tv_sec: 0, tv_nsec: 0 };
+    wait_until(
+        limit,
+        mask,
+        // SAFETY: the arguments are the program's.
+        || unsafe { real::ppoll(fds, count, &now, mask) },
+        // SAFETY: the program's promise to libc.
+        |out| unsafe { list(fds, count, out) },
+        |limit| {
+            let left = to_timespec(limit);
+            let left = left.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+            // SAFETY: the program's arguments, and what is left of its time.
+            unsafe { real::ppoll(fds, count, left, mask) }
+        },
+    )
+}
+
+/// None for a wait without end.
+pub fn to_timespec(limit: Limit) -> Option<timespec> {
+    let (tv_sec, tv_nsec) = clock::to_timespec(limit.as_ns()?);
+    Some(timespec { tv_sec, tv_nsec })
 }

@@ -1,44 +1,111 @@
-//! `<semaphore.h>`: timed waits.
+//! `<semaphore.h>`: waiting and posting.
 
+use crate::parking::{self, Waited};
 use crate::table::hooks;
 use crate::wait;
 use core::ffi::c_int;
+use hermetic_sys::clock::set_errno;
 use libc::{clockid_t, sem_t, timespec};
 
 hooks! {
+    sem_wait(semaphore: *mut sem_t) -> c_int;
     sem_timedwait(semaphore: *mut sem_t, deadline: *const timespec) -> c_int;
     sem_clockwait(semaphore: *mut sem_t, id: clockid_t, deadline: *const timespec) -> c_int;
+    sem_post(semaphore: *mut sem_t) -> c_int;
+}
+
+/// Waits in the table. Err: the wait, or this much of it, must be made really.
+///
+/// # Safety
+/// `semaphore` is an initialised semaphore.
+unsafe fn park(semaphore: *mut sem_t, mut ns: Option<i64>) -> Result<c_int, Option<i64>> {
+    // Each turn ends the wait, moves it into another sandbox, or found the semaphore taken by somebody else.
+    loop {
+        let mut is_taken = false;
+        let begin = wait::elapsed();
+        let waited = parking::park(semaphore as usize, ns, || {
+            // SAFETY: the caller's promise.
+            is_taken = unsafe { libc::sem_trywait(semaphore) } == 0;
+            is_taken
+        });
+        match waited {
+            None => return Err(ns),
+            Some(Waited::Signalled) if is_taken => return Ok(0),
+            Some(Waited::Signalled) => ns = wait::left(ns, begin),
+            Some(Waited::Moved { left_ns }) => ns = left_ns,
+            Some(Waited::TimedOut) => {
+                set_errno(libc::ETIMEDOUT);
+                return Ok(-1);
+            }
+            Some(Waited::Interrupted | Waited::Deadlock) => {
+                set_errno(libc::EINTR);
+                return Ok(-1);
+            }
+        }
+    }
+}
+
+pub unsafe extern "C" fn sem_wait(semaphore: *mut sem_t) -> c_int {
+    // SAFETY: the program's semaphore.
+    if unsafe { libc::sem_trywait(semaphore) } == 0 {
+        return 0;
+    }
+    // SAFETY: the program's semaphore.
+    match unsafe { park(semaphore, None) } {
+        Ok(result) => result,
+        // SAFETY: the argument is the program's.
+        Err(_) => unsafe { real::sem_wait(semaphore) },
+    }
+}
+
+/// # Safety
+/// The program's promises to libc.
+unsafe fn timed(
+    semaphore: *mut sem_t,
+    id: clockid_t,
+    deadline: *const timespec,
+    real: impl FnOnce(*const timespec) -> c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    if unsafe { libc::sem_trywait(semaphore) } == 0 {
+        return 0;
+    }
+    // SAFETY: the caller's promise.
+    let Some(span) = (unsafe { wait::until(id, deadline) }) else { return real(deadline) };
+    // SAFETY: the caller's promise.
+    match unsafe { park(semaphore, Some(span.ns)) } {
+        Ok(result) => result,
+        Err(left) => {
+            let span = span.shortened(left);
+            let result = real(&span.deadline(id));
+            if result != 0 && hermetic_sys::clock::errno() == libc::ETIMEDOUT {
+                span.timed_out();
+                set_errno(libc::ETIMEDOUT);
+            }
+            result
+        }
+    }
 }
 
 pub unsafe extern "C" fn sem_timedwait(semaphore: *mut sem_t, deadline: *const timespec) -> c_int {
-    // SAFETY: the program's promise to libc.
-    let Some(span) = (unsafe { wait::until(libc::CLOCK_REALTIME, deadline) }) else {
-        // SAFETY: the arguments are the program's.
-        return unsafe { real::sem_timedwait(semaphore, deadline) };
-    };
-    let real = span.deadline(libc::CLOCK_REALTIME);
-    // SAFETY: the program's semaphore and our deadline.
-    let result = unsafe { real::sem_timedwait(semaphore, &real) };
-    note(result, span);
-    result
+    // SAFETY: the program's arguments, or a deadline of ours.
+    let real = |deadline: *const timespec| unsafe { real::sem_timedwait(semaphore, deadline) };
+    // SAFETY: the arguments are the program's.
+    unsafe { timed(semaphore, libc::CLOCK_REALTIME, deadline, real) }
 }
 
 pub unsafe extern "C" fn sem_clockwait(semaphore: *mut sem_t, id: clockid_t, deadline: *const timespec) -> c_int {
-    // SAFETY: the program's promise to libc.
-    let Some(span) = (unsafe { wait::until(id, deadline) }) else {
-        // SAFETY: the arguments are the program's.
-        return unsafe { real::sem_clockwait(semaphore, id, deadline) };
-    };
-    let real = span.deadline(id);
-    // SAFETY: the program's semaphore and our deadline.
-    let result = unsafe { real::sem_clockwait(semaphore, id, &real) };
-    note(result, span);
-    result
+    // SAFETY: the program's arguments, or a deadline of ours.
+    let real = |deadline: *const timespec| unsafe { real::sem_clockwait(semaphore, id, deadline) };
+    // SAFETY: the arguments are the program's.
+    unsafe { timed(semaphore, id, deadline, real) }
 }
 
-fn note(result: c_int, span: wait::Span) {
-    if result != 0 && hermetic_sys::clock::errno() == libc::ETIMEDOUT {
-        span.timed_out();
-        hermetic_sys::clock::set_errno(libc::ETIMEDOUT);
+pub unsafe extern "C" fn sem_post(semaphore: *mut sem_t) -> c_int {
+    // SAFETY: the argument is the program's.
+    let result = unsafe { real::sem_post(semaphore) };
+    if result == 0 {
+        parking::signal(semaphore as usize, 1);
     }
+    result
 }

@@ -1,11 +1,10 @@
 //! `<sys/socket.h>`: connections, addressed sends, and data on connections from before the sandbox.
 
 use crate::address::Address;
-use crate::descriptors;
 use crate::guard::Call;
 use crate::host::Registered;
 use crate::table::hooks;
-use crate::{network, threads};
+use crate::{descriptors, network, parking, threads};
 use core::ffi::{c_int, c_uint, c_void};
 use core::net::IpAddr;
 use hermetic_policy::Target;
@@ -22,6 +21,13 @@ hooks! {
     ) -> ssize_t;
     sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t;
     sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int;
+    recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int) -> ssize_t;
+    recvfrom(
+        fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int, address: *mut sockaddr, address_len: *mut socklen_t
+    ) -> ssize_t;
+    recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t;
+    accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int;
+    accept4(fd: c_int, address: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
 }
 
 /// What a refused call finds in `errno`: what an absent server gives, so that existing error handling degrades gracefully.
@@ -189,4 +195,38 @@ pub unsafe extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_ui
     }
     // SAFETY: the arguments are the program's, cut at the first message that is refused.
     unsafe { real::sendmmsg(fd, messages, allowed, flags) }
+}
+
+pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
+    // SAFETY: the arguments are the program's.
+    parking::when_ready(fd, libc::POLLIN, || unsafe { real::recv(fd, buffer, len, flags) })
+}
+
+pub unsafe extern "C" fn recvfrom(
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    flags: c_int,
+    address: *mut sockaddr,
+    address_len: *mut socklen_t,
+) -> ssize_t {
+    parking::when_ready(fd, libc::POLLIN, || {
+        // SAFETY: the arguments are the program's.
+        unsafe { real::recvfrom(fd, buffer, len, flags, address, address_len) }
+    })
+}
+
+pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: the arguments are the program's.
+    parking::when_ready(fd, libc::POLLIN, || unsafe { real::recvmsg(fd, message, flags) })
+}
+
+pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: the arguments are the program's.
+    parking::when_ready(fd, libc::POLLIN, || unsafe { real::accept(fd, address, len) })
+}
+
+pub unsafe extern "C" fn accept4(fd: c_int, address: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int {
+    // SAFETY: the arguments are the program's.
+    parking::when_ready(fd, libc::POLLIN, || unsafe { real::accept4(fd, address, len, flags) })
 }

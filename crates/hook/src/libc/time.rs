@@ -2,13 +2,14 @@
 
 use crate::guard::Call;
 use crate::host::Registered;
+use crate::parking::{self, Waited};
 use crate::table::hooks;
 use crate::wait;
 use core::ffi::{c_int, c_void};
 use hermetic_engine::host::Host;
 use hermetic_engine::time::Wait;
 use hermetic_model::clock::{self, Clock};
-use hermetic_sys::clock as kernel;
+use hermetic_sys::clock::{self as kernel, set_errno};
 use libc::{clock_t, clockid_t, time_t, timespec, timeval};
 
 hooks! {
@@ -139,15 +140,75 @@ pub unsafe extern "C" fn timespec_get(out: *mut timespec, base: c_int) -> c_int 
     unsafe { real::timespec_get(out, base) }
 }
 
-/// A sleep of `ns`; false if it must be made really.
-pub fn sleep(ns: i64) -> bool {
-    let Some(mut call) = Call::enter() else { return false };
+/// How a sleep went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slept {
+    Over,
+    /// A signal handler ran; this much is left.
+    Interrupted {
+        left_ns: i64,
+    },
+    /// This much must be slept really.
+    Really {
+        left_ns: i64,
+    },
+}
+
+/// A sleep of `ns`.
+pub fn sleep(ns: i64) -> Slept {
+    let mut left_ns = ns;
+    loop {
+        let begin = wait::elapsed();
+        match parking::park(0, Some(left_ns), || false) {
+            None => return sleep_alone(left_ns),
+            Some(Waited::TimedOut | Waited::Deadlock) => return Slept::Over,
+            Some(Waited::Moved { left_ns: left }) => left_ns = left.unwrap_or(0),
+            Some(Waited::Signalled) => left_ns = wait::left(Some(left_ns), begin).unwrap_or(0),
+            Some(Waited::Interrupted) => {
+                return Slept::Interrupted { left_ns: wait::left(Some(left_ns), begin).unwrap_or(0) }
+            }
+        }
+    }
+}
+
+/// Where there is no table of waits to sleep in: a recording, which sleeps really, or too many threads.
+fn sleep_alone(ns: i64) -> Slept {
+    let Some(mut call) = Call::enter() else { return Slept::Really { left_ns: ns } };
     let (sandbox, thread) = call.parts();
     if sandbox.sleep(thread, &Registered, ns) == Wait::Real {
-        return false;
+        return Slept::Really { left_ns: ns };
     }
     sandbox.note_move(kernel::read(libc::CLOCK_REALTIME_COARSE));
-    true
+    Slept::Over
+}
+
+/// A relative sleep in the manner of `nanosleep`; `real` sleeps really.
+///
+/// # Safety
+/// The program's promises to `nanosleep`.
+unsafe fn sleep_relative(
+    request: *const timespec,
+    left: *mut timespec,
+    real: impl FnOnce(*const timespec, *mut timespec) -> c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let Some(ns) = (unsafe { span(request) }) else { return real(request, left) };
+    match sleep(ns) {
+        Slept::Over => 0,
+        Slept::Really { left_ns } if left_ns == ns => real(request, left),
+        Slept::Really { left_ns } => {
+            let (tv_sec, tv_nsec) = clock::to_timespec(left_ns);
+            real(&timespec { tv_sec, tv_nsec }, left)
+        }
+        Slept::Interrupted { left_ns } => {
+            if !left.is_null() {
+                // SAFETY: not null, and the program's promise to libc.
+                unsafe { put(left, left_ns) };
+            }
+            set_errno(libc::EINTR);
+            -1
+        }
+    }
 }
 
 /// # Safety
@@ -159,25 +220,17 @@ unsafe fn span(request: *const timespec) -> Option<i64> {
 }
 
 pub unsafe extern "C" fn nanosleep(request: *const timespec, left: *mut timespec) -> c_int {
-    // SAFETY: the program's promise to libc.
-    if let Some(ns) = unsafe { span(request) } {
-        if sleep(ns) {
-            return 0;
-        }
-    }
     // SAFETY: the arguments are the program's.
-    unsafe { real::nanosleep(request, left) }
+    let real = |request: *const timespec, left: *mut timespec| unsafe { real::nanosleep(request, left) };
+    // SAFETY: the arguments are the program's.
+    unsafe { sleep_relative(request, left, real) }
 }
 
 pub unsafe extern "C" fn thrd_sleep(request: *const timespec, left: *mut timespec) -> c_int {
-    // SAFETY: the program's promise to libc.
-    if let Some(ns) = unsafe { span(request) } {
-        if sleep(ns) {
-            return 0;
-        }
-    }
     // SAFETY: the arguments are the program's.
-    unsafe { real::thrd_sleep(request, left) }
+    let real = |request: *const timespec, left: *mut timespec| unsafe { real::thrd_sleep(request, left) };
+    // SAFETY: the arguments are the program's.
+    unsafe { sleep_relative(request, left, real) }
 }
 
 pub unsafe extern "C" fn clock_nanosleep(
@@ -186,27 +239,29 @@ pub unsafe extern "C" fn clock_nanosleep(
     request: *const timespec,
     left: *mut timespec,
 ) -> c_int {
+    if flags & libc::TIMER_ABSTIME == 0 {
+        // SAFETY: the arguments are the program's.
+        let real =
+            |request: *const timespec, left: *mut timespec| unsafe { real::clock_nanosleep(id, flags, request, left) };
+        // SAFETY: the arguments are the program's.
+        let result = unsafe { sleep_relative(request, left, real) };
+        // This function returns its error.
+        return if result < 0 { libc::EINTR } else { result };
+    }
     // SAFETY: the program's promise to libc.
-    let Some(ns) = (unsafe { span(request) }) else {
+    let span = unsafe { span(request) }.and_then(|deadline_ns| wait::remaining(id, deadline_ns));
+    let Some(span) = span else {
         // SAFETY: the arguments are the program's; libc names the mistake.
         return unsafe { real::clock_nanosleep(id, flags, request, left) };
     };
-    if flags & libc::TIMER_ABSTIME == 0 {
-        if sleep(ns) {
-            return 0;
+    match sleep(span) {
+        Slept::Over => 0,
+        Slept::Interrupted { .. } => libc::EINTR,
+        Slept::Really { left_ns } => {
+            let (tv_sec, tv_nsec) = clock::to_timespec(left_ns);
+            let request = timespec { tv_sec, tv_nsec };
+            // SAFETY: a virtual deadline means nothing to the kernel, so it waits for the span; a deadline has no rest.
+            unsafe { real::clock_nanosleep(libc::CLOCK_MONOTONIC, 0, &request, core::ptr::null_mut()) }
         }
-        // SAFETY: the arguments are the program's.
-        return unsafe { real::clock_nanosleep(id, flags, request, left) };
     }
-    let Some(span) = wait::remaining(id, ns) else {
-        // SAFETY: the arguments are the program's.
-        return unsafe { real::clock_nanosleep(id, flags, request, left) };
-    };
-    if sleep(span) {
-        return 0;
-    }
-    let (tv_sec, tv_nsec) = clock::to_timespec(span);
-    let request = timespec { tv_sec, tv_nsec };
-    // SAFETY: a virtual deadline means nothing to the kernel, so it waits for the span; a deadline has no rest to report.
-    unsafe { real::clock_nanosleep(libc::CLOCK_MONOTONIC, 0, &request, core::ptr::null_mut()) }
 }

@@ -1,9 +1,10 @@
 //! `<unistd.h>` and `syscall`: sleeping, reading random devices, writing to sockets from before.
 
 use super::sys_random::{self, fill};
-use super::{sys_socket, time};
-use crate::descriptors;
+use super::time::Slept;
+use super::{sys_futex, sys_socket, time};
 use crate::table::hooks;
+use crate::{descriptors, parking};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use hermetic_journal::Source;
 use hermetic_model::clock::{NS_PER_SEC, NS_PER_US};
@@ -23,19 +24,25 @@ hooks! {
 }
 
 pub unsafe extern "C" fn sleep(seconds: c_uint) -> c_uint {
-    if time::sleep(i64::from(seconds) * NS_PER_SEC) {
-        return 0;
+    match time::sleep(i64::from(seconds) * NS_PER_SEC) {
+        Slept::Over => 0,
+        // libc rounds down what is left.
+        Slept::Interrupted { left_ns } => c_uint::try_from(left_ns / NS_PER_SEC).unwrap_or(0),
+        // SAFETY: what is left of the program's argument.
+        Slept::Really { left_ns } => unsafe { real::sleep(c_uint::try_from(left_ns / NS_PER_SEC).unwrap_or(0)) },
     }
-    // SAFETY: the argument is the program's.
-    unsafe { real::sleep(seconds) }
 }
 
 pub unsafe extern "C" fn usleep(microseconds: c_uint) -> c_int {
-    if time::sleep(i64::from(microseconds) * NS_PER_US) {
-        return 0;
+    match time::sleep(i64::from(microseconds) * NS_PER_US) {
+        Slept::Over => 0,
+        Slept::Interrupted { .. } => {
+            hermetic_sys::clock::set_errno(libc::EINTR);
+            -1
+        }
+        // SAFETY: what is left of the program's argument.
+        Slept::Really { left_ns } => unsafe { real::usleep(c_uint::try_from(left_ns / NS_PER_US).unwrap_or(0)) },
     }
-    // SAFETY: the argument is the program's.
-    unsafe { real::usleep(microseconds) }
 }
 
 /// # Safety
@@ -54,7 +61,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ss
     match unsafe { read_random(fd, buffer, len) } {
         Some(count) => count,
         // SAFETY: the arguments are the program's.
-        None => unsafe { real::read(fd, buffer, len) },
+        None => parking::when_ready(fd, libc::POLLIN, || unsafe { real::read(fd, buffer, len) }),
     }
 }
 
@@ -66,7 +73,7 @@ pub unsafe extern "C" fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t,
         }
     }
     // SAFETY: the arguments are the program's.
-    unsafe { real::__read_chk(fd, buffer, len, size) }
+    parking::when_ready(fd, libc::POLLIN, || unsafe { real::__read_chk(fd, buffer, len, size) })
 }
 
 pub unsafe extern "C" fn pread(fd: c_int, buffer: *mut c_void, len: size_t, offset: off64_t) -> ssize_t {
@@ -147,6 +154,12 @@ pub unsafe extern "C" fn syscall(
                 }
             }
         }
+        // SAFETY: as above.
+        libc::SYS_futex => match unsafe { sys_futex::futex(a as *const u32, b as c_int, c as u32, d, f as u32) } {
+            Some(result) => result,
+            // SAFETY: the arguments are the program's.
+            None => unsafe { real::syscall(number, a, b, c, d, e, f) },
+        },
         // SAFETY: the arguments are the program's.
         _ => unsafe { real::syscall(number, a, b, c, d, e, f) },
     }

@@ -1,0 +1,221 @@
+//! The clock page: what all processes of a sandbox share, its clocks and its table of waits.
+//!
+//! The page lies in memory that forked children inherit and other children open by its descriptor. Its lock is a futex that
+//! names its holder, so that a holder which was killed does not stop the rest. While a thread holds the lock its signals
+//! wait: a handler that posts a semaphore must not come back here.
+
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use hermetic_engine::scheduler::{Entry, Scheduler};
+use hermetic_engine::time::Clockwork;
+use hermetic_sys::{futex, task};
+
+/// Threads of all processes of a sandbox. Further ones wait in real time.
+pub const THREADS_MAX: usize = 1024;
+/// Processes of a sandbox. Further ones are external.
+pub const PROCESSES_MAX: usize = 128;
+
+/// Changes with every change to the page's layout, or to what its fields mean.
+pub const PAGE_VERSION: u32 = 1;
+
+/// Shared memory; all-zero bytes are a valid, unused page.
+#[repr(C)]
+pub struct Page {
+    pub version: AtomicU32,
+    lock: AtomicU32,
+    /// Which sandbox the page belongs to now, as its creator numbers them.
+    pub generation: AtomicU64,
+    pub clockwork: Clockwork,
+    /// Places that were ever used in this sandbox.
+    pub seats: AtomicU32,
+    table: UnsafeCell<Table>,
+    cells: [Cell; THREADS_MAX],
+}
+
+// SAFETY: the table is reached through `Locked` only, everything else is atomic.
+unsafe impl Sync for Page {}
+
+/// What the lock protects.
+#[repr(C)]
+pub struct Table {
+    pub entries: [Entry; THREADS_MAX],
+    /// Places in use are below this.
+    pub high: u32,
+    pub batons: [u32; PROCESSES_MAX],
+    /// Process numbers; 0 for a free place.
+    pub processes: [i32; PROCESSES_MAX],
+    pub choices: u64,
+    pub seed: u64,
+    /// Real and virtual time when following began; the real one is 0 while time does not follow.
+    pub follow_real_ns: i64,
+    pub follow_elapsed_ns: i64,
+    /// Real time since which nobody can ever run again, or 0.
+    pub deadlock_real_ns: i64,
+    /// How often time jumped.
+    pub jumps: u64,
+}
+
+/// What belongs to a place and needs no lock.
+#[repr(C)]
+pub struct Cell {
+    /// Changes whenever its thread shall look at its entry again.
+    pub bell: AtomicU32,
+    pub process: AtomicI32,
+    /// 0 while the thread has not begun.
+    pub thread: AtomicI32,
+    /// Slices the kernel had given when the thread was first seen asleep outside of all hooks, plus one; 0 for never.
+    pub suspect: AtomicU64,
+    /// When that was, on the kernel's monotonic clock.
+    pub suspect_ns: AtomicI64,
+    /// The thread waits in `ppoll`, and hears only this descriptor of its process; -1 for none.
+    pub pipe: AtomicI32,
+    /// The thread itself said that it was going to wait in the kernel. Where it did not, it is asleep only for as long as it has
+    /// not run since it was seen so.
+    pub is_announced: AtomicU32,
+    /// The thread has come back from the kernel and wants the lock to say so; it may sleep for that lock.
+    pub is_back: AtomicU32,
+    /// Its descriptors were found to lead nowhere but to this process, so nobody outside will end its wait.
+    pub is_inside: AtomicU32,
+    /// Its `pthread_t`, for those who join it.
+    pub pthread: AtomicU64,
+}
+
+/// How long to wait for the lock before looking whether its holder is alive.
+const LOCK_PATIENCE_NS: i64 = 20_000_000;
+const SPINS: u32 = 100;
+
+impl Page {
+    pub fn cell(&self, slot: usize) -> &Cell {
+        &self.cells[slot]
+    }
+
+    /// Takes the lock; signals of this thread wait until it is given back.
+    pub fn lock(&self) -> Locked<'_> {
+        let mask = block_signals();
+        let me = task::own_id() as u32;
+        let mut spins = 0;
+        while self.lock.compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            spins += 1;
+            if spins > SPINS {
+                self.wait_for_lock();
+            } else {
+                core::hint::spin_loop();
+            }
+        }
+        Locked { page: self, mask }
+    }
+
+    #[cold]
+    fn wait_for_lock(&self) {
+        let holder = self.lock.load(Ordering::Relaxed);
+        if holder == 0 || futex::wait(&self.lock, holder, LOCK_PATIENCE_NS) != futex::Woken::TimedOut {
+            return;
+        }
+        // SAFETY: signal 0 only asks whether the thread exists.
+        let error = unsafe { libc::kill(holder as i32, 0) };
+        if error != 0 && hermetic_sys::clock::errno() == libc::ESRCH {
+            let _ = self.lock.compare_exchange(holder, 0, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The page's table, for as long as the lock is held.
+pub struct Locked<'a> {
+    pub page: &'a Page,
+    mask: libc::sigset_t,
+}
+
+impl Locked<'_> {
+    pub fn table(&mut self) -> &mut Table {
+        // SAFETY: the lock is held, and `&mut self` makes the borrow exclusive in this thread.
+        unsafe { &mut *self.page.table.get() }
+    }
+
+    pub fn scheduler(&mut self) -> Scheduler<'_> {
+        let table = self.table();
+        let Table { entries, high, batons, choices, seed, .. } = table;
+        Scheduler { entries: &mut entries[..*high as usize], batons, choices, seed: *seed }
+    }
+
+    /// An index for the calling process, or none.
+    pub fn take_process(&mut self) -> Option<u32> {
+        let table = self.table();
+        let free = table.processes.iter().position(|&process| process == 0)?;
+        // SAFETY: no preconditions.
+        table.processes[free] = unsafe { libc::getpid() };
+        table.batons[free] = 0;
+        Some(free as u32)
+    }
+
+    /// A free place, or none.
+    pub fn take_slot(&mut self) -> Option<usize> {
+        let table = self.table();
+        let high = table.high as usize;
+        let is_free = |entry: &Entry| entry.state == hermetic_engine::scheduler::State::Free;
+        if let Some(slot) = table.entries[..high].iter().position(is_free) {
+            return Some(slot);
+        }
+        if high == THREADS_MAX {
+            return None;
+        }
+        table.high += 1;
+        self.page.seats.store(high as u32 + 1, Ordering::Relaxed);
+        Some(high)
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.page.lock.store(0, Ordering::Release);
+        futex::wake(&self.page.lock, 1);
+        restore_signals(&self.mask);
+    }
+}
+
+fn block_signals() -> libc::sigset_t {
+    let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
+    let mut old = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: valid for writing.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: both sets are valid.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr()) };
+    // SAFETY: filled by the call, and zero is a set too.
+    unsafe { old.assume_init() }
+}
+
+fn restore_signals(mask: &libc::sigset_t) {
+    // SAFETY: a set that the kernel gave us.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, core::ptr::null_mut()) };
+}
+
+/// A page in a memory file of its own, and the file's descriptor. None where the machine refuses.
+pub fn create() -> Option<(&'static Page, i32)> {
+    // SAFETY: a C string and flags.
+    let fd = unsafe { libc::memfd_create(c"hermetic-clock-page".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return None;
+    }
+    // SAFETY: our descriptor.
+    if unsafe { libc::ftruncate(fd, size_of::<Page>() as i64) } != 0 {
+        return None;
+    }
+    let page = open(fd)?;
+    page.version.store(PAGE_VERSION, Ordering::Release);
+    for cell in &page.cells {
+        cell.pipe.store(-1, Ordering::Relaxed);
+    }
+    Some((page, fd))
+}
+
+/// Maps the page behind a descriptor.
+pub fn open(fd: i32) -> Option<&'static Page> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: maps a file at an address of the kernel's choice.
+    let data = unsafe { libc::mmap(core::ptr::null_mut(), size_of::<Page>(), protection, libc::MAP_SHARED, fd, 0) };
+    if data == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: the map is long enough, page aligned, never unmapped, and every bit pattern that we write is a page.
+    Some(unsafe { &*data.cast::<Page>() })
+}

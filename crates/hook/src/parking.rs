@@ -1,0 +1,629 @@
+//! Waits that take no real time: threads are parked here, and woken by whoever ends their wait or by a jump of the clock.
+//!
+//! Every function that may wait follows one order: enter a [`Call`], take the page's lock, try the real thing once, register
+//! in the table, let the scheduler decide, give the lock back, *drop the call* (H6), and only then wait. Whoever does
+//! something that can end a wait does the real thing first and then rings here, so no wake-up is lost between the two.
+//!
+//! What cannot be parked (a read of a pipe, a child) is announced with [`asleep`]: the kernel knows when it ends, and is asked.
+
+use crate::guard::{self, Call};
+use crate::host::Registered;
+use crate::page::{Cell, Locked, Page, PROCESSES_MAX, THREADS_MAX};
+use crate::settle::{ring, settle, settle_waiting};
+use crate::watch::Watch;
+use crate::{children, pipes, threads};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use hermetic_engine::host::Host;
+use hermetic_engine::sandbox::Mode;
+use hermetic_engine::scheduler::{Entry, Outcome, State, NEVER};
+use hermetic_engine::{Sandbox, Thread};
+use hermetic_sys::futex::{self, Woken};
+use hermetic_sys::{clock as kernel, task};
+use libc::pollfd;
+
+/// The page of the active sandbox, or null; and this process's index in it.
+static PAGE: AtomicPtr<Page> = AtomicPtr::new(core::ptr::null_mut());
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// Changes whenever the table is another one, or empty again. Seats of earlier epochs are void.
+static EPOCH: AtomicU64 = AtomicU64::new(1);
+/// Threads of this process that wait in the table: nobody needs to be rung while there are none.
+static WAITING: AtomicU32 = AtomicU32::new(0);
+
+/// How a virtual wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// For its real reason, as far as is known: try again.
+    Signalled,
+    TimedOut,
+    /// A signal handler ran.
+    Interrupted,
+    /// The sandbox changed: this much of the time is left in whatever world there is now.
+    Moved {
+        left_ns: Option<i64>,
+    },
+    /// Nobody will ever end it; the thread has been told.
+    Deadlock,
+}
+
+/// Where a wait is registered.
+#[derive(Clone, Copy)]
+pub struct Place {
+    pub page: &'static Page,
+    pub slot: usize,
+    pub process: u32,
+    epoch: u64,
+}
+
+/// Makes this page the one of the moment, or none. All waits of this process end and go on elsewhere.
+pub fn switch(page: Option<&'static Page>, process: u32) {
+    if let Some(old) = page_now() {
+        let mut locked = old.lock();
+        let own = PROCESS.load(Ordering::Relaxed);
+        locked.scheduler().move_all(own, |slot| ring(old, slot));
+    }
+    let new = page.map_or(core::ptr::null_mut(), |page| core::ptr::from_ref(page).cast_mut());
+    PROCESS.store(process, Ordering::Relaxed);
+    EPOCH.fetch_add(1, Ordering::AcqRel);
+    PAGE.store(new, Ordering::Release);
+}
+
+/// Prepares a page for a new sandbox of this process.
+pub fn reset(page: &'static Page, generation: u64, seed: u64) {
+    let mut locked = page.lock();
+    let table = locked.table();
+    for slot in 0..table.high as usize {
+        page.cell(slot).pthread.store(0, Ordering::Relaxed);
+    }
+    table.high = 0;
+    page.seats.store(0, Ordering::Relaxed);
+    table.batons = [0; PROCESSES_MAX];
+    table.processes = [0; PROCESSES_MAX];
+    // SAFETY: no preconditions.
+    table.processes[0] = unsafe { libc::getpid() };
+    (table.choices, table.seed, table.jumps) = (0, seed, 0);
+    (table.follow_real_ns, table.follow_elapsed_ns, table.deadlock_real_ns) = (0, 0, 0);
+    page.generation.store(generation, Ordering::Release);
+    drop(locked);
+    children::note_existing();
+}
+
+fn page_now() -> Option<&'static Page> {
+    // SAFETY: null, or the address of a page that is never unmapped.
+    unsafe { PAGE.load(Ordering::Acquire).as_ref() }
+}
+
+fn is_virtual(sandbox: &Sandbox) -> bool {
+    matches!(sandbox.clock_mode(), Mode::Virtual | Mode::Replay)
+}
+
+/// The calling thread's place; it sits down if it has none in this epoch.
+fn place_of(thread: &mut Thread) -> Option<Place> {
+    let page = page_now()?;
+    let epoch = EPOCH.load(Ordering::Acquire);
+    let process = PROCESS.load(Ordering::Relaxed);
+    if thread.seat.epoch != epoch {
+        let mut locked = page.lock();
+        sit_down(&mut locked, thread, epoch, process, true)?;
+    }
+    Some(Place { page, slot: thread.seat.slot as usize, process, epoch })
+}
+
+fn sit_down(locked: &mut Locked<'_>, thread: &mut Thread, epoch: u64, process: u32, runs: bool) -> Option<usize> {
+    // A place may have been kept for it; see `seat_others`.
+    if let Some(slot) = kept_slot(locked, runs) {
+        thread.seat.epoch = epoch;
+        thread.seat.slot = slot as u32;
+        return Some(slot);
+    }
+    let slot = locked.take_slot()?;
+    thread.seat.epoch = epoch;
+    thread.seat.slot = slot as u32;
+    locked.scheduler().add(slot, process, thread.seat.is_host, thread.pedigree.0, runs);
+    // SAFETY: no preconditions.
+    fill_cell(locked.page.cell(slot), task::own_id(), unsafe { libc::pthread_self() });
+    Some(slot)
+}
+
+fn kept_slot(locked: &mut Locked<'_>, runs: bool) -> Option<usize> {
+    let own = task::own_id();
+    // SAFETY: no preconditions.
+    let process = unsafe { libc::getpid() };
+    let page = locked.page;
+    let table = locked.table();
+    let slot = (0..table.high as usize).filter(|_| runs).find(|&slot| {
+        let cell = page.cell(slot);
+        table.entries[slot].state != State::Free
+            && cell.thread.load(Ordering::Relaxed) == own
+            && cell.process.load(Ordering::Relaxed) == process
+    })?;
+    locked.scheduler().observe(slot, false);
+    Some(slot)
+}
+
+/// The thread that enters a sandbox takes the first place, and the baton if it runs host code.
+pub fn enter(thread: &mut Thread) {
+    thread.seat.is_host = Registered.is_running();
+    let _ = place_of(thread);
+    seat_others();
+}
+
+/// Threads that earlier sandboxes left behind (the server of a session's fixture) take part in this one. They are somewhere in
+/// a real wait, or on their way; the kernel knows.
+fn seat_others() {
+    let Some(page) = page_now() else { return };
+    let (own, process) = (task::own_id(), PROCESS.load(Ordering::Relaxed));
+    threads::for_each_live(|thread, pthread, pedigree, is_host| {
+        if thread == own {
+            return;
+        }
+        let mut locked = page.lock();
+        let Some(slot) = locked.take_slot() else { return };
+        locked.scheduler().add(slot, process, is_host, pedigree, true);
+        locked.scheduler().observe(slot, true);
+        let cell = page.cell(slot);
+        fill_cell(cell, thread, pthread);
+        // One that runs just now shows by its next slice that it was not asleep.
+        let slices = task::slices(cell.process.load(Ordering::Relaxed), thread);
+        cell.suspect.store(slices.map_or(0, |slices| slices + 1), Ordering::Relaxed);
+    });
+}
+
+fn fill_cell(cell: &Cell, thread: i32, pthread: u64) {
+    // SAFETY: no preconditions.
+    cell.process.store(unsafe { libc::getpid() }, Ordering::Relaxed);
+    cell.thread.store(thread, Ordering::Relaxed);
+    cell.suspect.store(0, Ordering::Relaxed);
+    cell.is_announced.store(0, Ordering::Relaxed);
+    cell.is_back.store(0, Ordering::Relaxed);
+    cell.pipe.store(-1, Ordering::Relaxed);
+    cell.pthread.store(pthread, Ordering::Relaxed);
+}
+
+/// In a forked child, whose only thread this is: a process of its own in the table, a place of its own.
+pub fn enter_child(thread: &mut Thread) {
+    let Some(page) = page_now() else { return };
+    WAITING.store(0, Ordering::Relaxed);
+    EPOCH.fetch_add(1, Ordering::AcqRel);
+    let process = page.lock().take_process();
+    if let Some(process) = process {
+        PROCESS.store(process, Ordering::Relaxed);
+        let _ = place_of(thread);
+    } else {
+        PAGE.store(core::ptr::null_mut(), Ordering::Release);
+    }
+}
+
+/// A place for a thread that is about to start, taken by its maker so that time does not jump before it has begun.
+pub fn expect_thread(child: &mut Thread, is_host: bool) {
+    let Some(page) = page_now() else { return };
+    let epoch = EPOCH.load(Ordering::Acquire);
+    child.seat.is_host = is_host;
+    let mut locked = page.lock();
+    if let Some(slot) = sit_down(&mut locked, child, epoch, PROCESS.load(Ordering::Relaxed), false) {
+        // Whose number it will be is not known yet; until then it counts as awake.
+        page.cell(slot).thread.store(0, Ordering::Relaxed);
+        page.cell(slot).pthread.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A started thread begins: host threads wait for their turn.
+pub fn begin_thread(thread: &mut Thread) {
+    let Some(page) = page_now() else { return };
+    if thread.seat.epoch != EPOCH.load(Ordering::Acquire) {
+        return;
+    }
+    let place = Place {
+        page,
+        slot: thread.seat.slot as usize,
+        process: PROCESS.load(Ordering::Relaxed),
+        epoch: thread.seat.epoch,
+    };
+    let cell = page.cell(place.slot);
+    cell.thread.store(task::own_id(), Ordering::Relaxed);
+    // SAFETY: no preconditions.
+    cell.pthread.store(unsafe { libc::pthread_self() }, Ordering::Relaxed);
+    if thread.seat.is_host {
+        await_turn(place, false);
+    }
+}
+
+/// A thread ends (or never started): its place is free, and the others go on.
+pub fn end_thread(thread: &mut Thread) {
+    let Some(page) = page_now() else { return };
+    if thread.seat.epoch != EPOCH.load(Ordering::Acquire) {
+        return;
+    }
+    let process = PROCESS.load(Ordering::Relaxed);
+    let slot = thread.seat.slot as usize;
+    let pthread = page.cell(slot).pthread.swap(0, Ordering::Relaxed);
+    let mut locked = page.lock();
+    locked.scheduler().remove(slot);
+    locked.scheduler().signal(process, join_channel(pthread), usize::MAX, |woken| ring(page, woken));
+    settle(&mut locked);
+    thread.seat.epoch = 0;
+}
+
+/// What those wait for who join a thread. Odd, unlike every address of a semaphore or condition.
+pub fn join_channel(pthread: u64) -> u64 {
+    pthread | 1
+}
+
+/// Whether a thread of this process with that `pthread_t` still has a place. Takes no lock.
+pub fn is_seated(pthread: u64) -> bool {
+    let Some(page) = page_now() else { return false };
+    // SAFETY: no preconditions.
+    let own = unsafe { libc::getpid() };
+    (0..THREADS_MAX)
+        .map(|slot| page.cell(slot))
+        .any(|cell| cell.pthread.load(Ordering::Acquire) == pthread && cell.process.load(Ordering::Relaxed) == own)
+}
+
+/// Parks the calling thread until the channel is rung or `ns` nanoseconds have passed; `attempt` tries the real thing once,
+/// when nobody can ring any more without being heard. None: the wait is not ours to make.
+pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> Option<Waited> {
+    let mut call = Call::enter()?;
+    if !is_virtual(call.sandbox) {
+        return None;
+    }
+    let holds_host = call.thread().seat.is_host && Registered.is_running();
+    let place = place_of(call.thread())?;
+    let elapsed_ns = place.page.clockwork.elapsed();
+    let deadline_ns = ns.map_or(NEVER, |ns| elapsed_ns.saturating_add(ns));
+    {
+        let mut locked = place.page.lock();
+        if is_stale(&place) {
+            return Some(Waited::Moved { left_ns: ns });
+        }
+        if attempt() {
+            return Some(Waited::Signalled);
+        }
+        WAITING.fetch_add(1, Ordering::AcqRel);
+        locked.scheduler().wait(place.slot, channel as u64, deadline_ns, false, holds_host);
+        settle(&mut locked);
+    }
+    drop(call);
+    let (outcome, is_interrupted) = await_turn(place, true);
+    WAITING.fetch_sub(1, Ordering::AcqRel);
+    Some(conclude(place, deadline_ns, outcome, is_interrupted))
+}
+
+/// Whether the table is another one by now.
+pub fn is_stale(place: &Place) -> bool {
+    place.epoch != EPOCH.load(Ordering::Acquire)
+}
+
+fn conclude(place: Place, deadline_ns: i64, outcome: Outcome, is_interrupted: bool) -> Waited {
+    match outcome {
+        Outcome::TimedOut => {
+            note_move();
+            Waited::TimedOut
+        }
+        Outcome::Moved => {
+            let left = deadline_ns.saturating_sub(place.page.clockwork.elapsed()).max(0);
+            Waited::Moved { left_ns: (deadline_ns != NEVER).then_some(left) }
+        }
+        Outcome::Deadlock => {
+            tell_deadlock();
+            Waited::Deadlock
+        }
+        _ if is_interrupted => Waited::Interrupted,
+        _ => Waited::Signalled,
+    }
+}
+
+/// Waits until the table says that the thread runs. Returns how its wait ended, and whether a signal handler ran meanwhile.
+fn await_turn(place: Place, may_interrupt: bool) -> (Outcome, bool) {
+    let cell = place.page.cell(place.slot);
+    let mut is_interrupted = false;
+    let mut watch = Watch::begin();
+    loop {
+        let bell = cell.bell.load(Ordering::Acquire);
+        if let Some(outcome) = turn(&place) {
+            return (outcome, is_interrupted);
+        }
+        match futex::wait(&cell.bell, bell, watch.period_ns) {
+            Woken::Woken => {}
+            Woken::Interrupted if may_interrupt && !is_interrupted => {
+                let mut locked = place.page.lock();
+                let is_parked = !is_stale(&place) && locked.table().entries[place.slot].state == State::Parked;
+                if is_parked {
+                    is_interrupted = true;
+                    locked.scheduler().come_back(place.slot, Outcome::Signalled);
+                    settle(&mut locked);
+                }
+            }
+            Woken::Interrupted => {}
+            Woken::TimedOut => watch.look(&place, &mut []),
+        }
+    }
+}
+
+/// The outcome, once the thread may run.
+fn turn(place: &Place) -> Option<Outcome> {
+    let mut locked = place.page.lock();
+    if is_stale(place) {
+        return Some(Outcome::Moved);
+    }
+    let entry = &mut locked.table().entries[place.slot];
+    (entry.state == State::Running).then(|| core::mem::take(&mut entry.outcome))
+}
+
+/// Waits for descriptors with `ppoll`, or for `ns` to pass. The caller has found none of them ready. `fds` has one more place
+/// at its end than the program's list. None: the wait is not ours to make.
+pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) -> Option<Waited> {
+    let mut call = Call::enter()?;
+    if !is_virtual(call.sandbox) {
+        return None;
+    }
+    let holds_host = call.thread().seat.is_host && Registered.is_running();
+    let place = place_of(call.thread())?;
+    let deadline_ns = ns.map_or(NEVER, |ns| place.page.clockwork.elapsed().saturating_add(ns));
+    let pipe = pipes::of(place.slot);
+    let own = fds.len() - 1;
+    fds[own] = pollfd { fd: pipe.map_or(-1, |pipe| pipe.read), events: libc::POLLIN, revents: 0 };
+    {
+        let mut locked = place.page.lock();
+        if is_stale(&place) {
+            return Some(Waited::Moved { left_ns: ns });
+        }
+        WAITING.fetch_add(1, Ordering::AcqRel);
+        place.page.cell(place.slot).pipe.store(pipe.map_or(-1, |pipe| pipe.write), Ordering::Release);
+        announce(&place);
+        locked.scheduler().wait(place.slot, 0, deadline_ns, true, holds_host);
+        settle_waiting(&mut locked, place.slot, || !is_any_ready(&mut fds[..own]));
+    }
+    drop(call);
+    let (outcome, is_interrupted) = await_descriptors(place, fds, mask);
+    place.page.cell(place.slot).pipe.store(-1, Ordering::Release);
+    WAITING.fetch_sub(1, Ordering::AcqRel);
+    Some(conclude(place, deadline_ns, outcome, is_interrupted))
+}
+
+fn announce(place: &Place) {
+    let cell = place.page.cell(place.slot);
+    cell.is_announced.store(1, Ordering::Relaxed);
+    cell.is_back.store(0, Ordering::SeqCst);
+}
+
+fn await_descriptors(place: Place, fds: &mut [pollfd], mask: *const libc::sigset_t) -> (Outcome, bool) {
+    let own = fds.len() - 1;
+    let mut watch = Watch::begin();
+    loop {
+        if let Some(outcome) = turn(&place) {
+            return (outcome, false);
+        }
+        // Without a pipe nobody can ring, so look often.
+        let period_ns = if fds[own].fd < 0 { crate::watch::FIRST_NS } else { watch.period_ns };
+        let period = libc::timespec { tv_sec: 0, tv_nsec: period_ns };
+        let is_back = &place.page.cell(place.slot).is_back;
+        is_back.store(0, Ordering::SeqCst);
+        // SAFETY: the slice is as long as it says; the mask is the program's.
+        let count = unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &period, mask) };
+        let is_interrupted = count < 0 && kernel::errno() == libc::EINTR;
+        // From here to the next round it may sleep for the page's lock, which is no wait for what may come.
+        is_back.store(1, Ordering::SeqCst);
+        if fds[own].revents != 0 {
+            pipes::drain(&mut fds[own], &place);
+        }
+        let has_answer = count < 0 || fds[..own].iter().any(|fd| fd.revents != 0);
+        if has_answer {
+            let may_run = {
+                let mut locked = place.page.lock();
+                if is_stale(&place) {
+                    return (Outcome::Moved, is_interrupted);
+                }
+                let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
+                settle(&mut locked);
+                may_run
+            };
+            let outcome = if may_run { Outcome::Signalled } else { await_turn(place, false).0 };
+            return (outcome, is_interrupted);
+        }
+        if count == 0 {
+            watch.look(&place, &mut fds[..own]);
+        }
+    }
+}
+
+/// Announces that the calling thread is about to wait in the kernel for something that only the kernel sees, as long as it
+/// `still_waits` for it. None where announcing makes no difference: the thread is alone, or no part of a sandbox with a virtual
+/// clock.
+fn asleep(still_waits: impl FnMut() -> bool) -> Option<Asleep> {
+    if !has_company() {
+        return None;
+    }
+    let mut call = Call::enter()?;
+    if !is_virtual(call.sandbox) {
+        return None;
+    }
+    let holds_host = call.thread().seat.is_host && Registered.is_running();
+    let place = place_of(call.thread())?;
+    let mut locked = place.page.lock();
+    if is_stale(&place) {
+        return None;
+    }
+    WAITING.fetch_add(1, Ordering::AcqRel);
+    announce(&place);
+    locked.scheduler().wait(place.slot, 0, NEVER, true, holds_host);
+    settle_waiting(&mut locked, place.slot, still_waits);
+    Some(Asleep(place))
+}
+
+/// A wait in the kernel that was announced. It is ended by hand, not by a destructor: the thread may be cancelled in it (H6).
+#[derive(Clone, Copy)]
+struct Asleep(Place);
+
+impl Asleep {
+    /// The wait is over; the thread goes on when it is its turn. Keeps `errno`.
+    fn end(self) {
+        let errno = kernel::errno();
+        let place = self.0;
+        place.page.cell(place.slot).is_back.store(1, Ordering::SeqCst);
+        let may_run = {
+            let mut locked = place.page.lock();
+            is_stale(&place) || {
+                let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
+                settle(&mut locked);
+                may_run
+            }
+        };
+        if !may_run {
+            await_turn(place, false);
+        }
+        WAITING.fetch_sub(1, Ordering::AcqRel);
+        kernel::set_errno(errno);
+    }
+}
+
+/// Runs a call that may wait in the kernel: `attempt` makes it without waiting and says whether that was enough.
+#[inline]
+pub fn in_kernel<R>(mut attempt: impl FnMut() -> Option<R>, wait: impl FnOnce() -> R) -> R {
+    if let Some(done) = attempt() {
+        return done;
+    }
+    // What can be had without waiting meanwhile is kept: asking may have taken it.
+    let mut done = None;
+    let asleep = asleep(|| {
+        done = attempt();
+        done.is_none()
+    });
+    let result = match done {
+        Some(done) => done,
+        None => wait(),
+    };
+    if let Some(asleep) = asleep {
+        asleep.end();
+    }
+    result
+}
+
+/// Runs a call on a descriptor that waits, unless the descriptor is ready: most are, and cost one look.
+#[inline]
+pub fn when_ready<R>(fd: i32, events: i16, act: impl FnOnce() -> R) -> R {
+    let still_waits = || !is_any_ready(&mut [pollfd { fd, events, revents: 0 }]);
+    if !has_company() || !still_waits() {
+        return act();
+    }
+    let asleep = asleep(still_waits);
+    let result = act();
+    if let Some(asleep) = asleep {
+        asleep.end();
+    }
+    result
+}
+
+/// Whether anybody else has a place in the table of the moment: alone, a thread may wait as it likes.
+#[inline]
+fn has_company() -> bool {
+    page_now().is_some_and(|page| page.seats.load(Ordering::Relaxed) > 1)
+}
+
+/// Whether one of the descriptors is ready now (or is none). Keeps `errno`.
+pub fn is_any_ready(fds: &mut [pollfd]) -> bool {
+    if fds.is_empty() {
+        return false;
+    }
+    let errno = kernel::errno();
+    // SAFETY: the slice is as long as it says, and nobody waits.
+    let count = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, 0) };
+    kernel::set_errno(errno);
+    count != 0
+}
+
+/// A thread of the interpreter finds its lock taken. True: it gave the lock's mutex up with `unlock` and was parked until its
+/// turn. False: the lock is with somebody whom the table does not know; wait for it really.
+pub fn await_host_lock(condition: usize, unlock: impl FnOnce()) -> bool {
+    let Some(mut call) = Call::enter() else { return false };
+    if !is_virtual(call.sandbox) {
+        return false;
+    }
+    call.thread().seat.is_host = true;
+    let Some(place) = place_of(call.thread()) else { return false };
+    {
+        let mut locked = place.page.lock();
+        if is_stale(&place) {
+            return false;
+        }
+        locked.table().entries[place.slot].is_host = true;
+        let keeps = |entry: &Entry| entry.process == place.process && entry.holds_host;
+        let is_kept = locked.scheduler().entries.iter().any(keeps);
+        if locked.scheduler().has_baton(place.slot) && !is_kept {
+            return false;
+        }
+        WAITING.fetch_add(1, Ordering::AcqRel);
+        unlock();
+        if is_kept {
+            locked.scheduler().wait(place.slot, condition as u64, NEVER, false, false);
+        } else {
+            locked.scheduler().come_back(place.slot, Outcome::Signalled);
+        }
+        settle(&mut locked);
+    }
+    drop(call);
+    await_turn(place, false);
+    WAITING.fetch_sub(1, Ordering::AcqRel);
+    true
+}
+
+/// A thread of the interpreter has given its lock away without waiting: for a computation that needs no lock, or for a call
+/// that may take a while. Whoever is ready may be next; the seed decides.
+pub fn offer_turn() {
+    if WAITING.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    let Some(mut call) = Call::enter() else { return };
+    if !is_virtual(call.sandbox) {
+        return;
+    }
+    let Some(place) = place_of(call.thread()) else { return };
+    {
+        let mut locked = place.page.lock();
+        if is_stale(&place) || locked.scheduler().offer_baton(place.slot) {
+            return;
+        }
+        WAITING.fetch_add(1, Ordering::AcqRel);
+        settle(&mut locked);
+    }
+    drop(call);
+    await_turn(place, false);
+    WAITING.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// Something was done to what lies at that address: up to `count` waiters may go on. Returns how many there were.
+#[inline]
+pub fn signal(channel: usize, count: usize) -> usize {
+    if WAITING.load(Ordering::Acquire) == 0 {
+        return 0;
+    }
+    signal_waiters(channel, count)
+}
+
+#[cold]
+fn signal_waiters(channel: usize, count: usize) -> usize {
+    let Some(page) = page_now() else { return 0 };
+    let errno = kernel::errno();
+    guard::real_begin();
+    let process = PROCESS.load(Ordering::Relaxed);
+    let mut locked = page.lock();
+    let done = locked.scheduler().signal(process, channel as u64, count, |slot| ring(page, slot));
+    if done > 0 {
+        settle(&mut locked);
+    }
+    drop(locked);
+    guard::real_end();
+    kernel::set_errno(errno);
+    done
+}
+
+fn note_move() {
+    if let Some(call) = Call::enter() {
+        call.sandbox.note_move(kernel::read(libc::CLOCK_REALTIME_COARSE));
+    }
+}
+
+/// The thread that a deadlock was broken for learns of it: its wait ends, and the error comes at its next opportunity.
+fn tell_deadlock() {
+    let Some(mut call) = Call::enter() else { return };
+    let (sandbox, thread) = call.parts();
+    sandbox.report_deadlock(thread, &Registered);
+}

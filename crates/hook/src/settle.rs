@@ -1,0 +1,102 @@
+//! Carrying out what the scheduler decides.
+
+use crate::page::{Cell, Locked, Page};
+use crate::{children, pipes};
+use core::sync::atomic::Ordering;
+use hermetic_engine::scheduler::Step;
+use hermetic_sys::{clock as kernel, futex, task};
+
+/// How often the decision is repeated for a thread that the kernel is just waking, before it is left to those who watch.
+const TURNS_MAX: u32 = 40;
+
+/// Decides until there is nothing to decide, and carries the decisions out.
+pub fn settle(locked: &mut Locked<'_>) {
+    settle_waiting(locked, NOBODY, || true);
+}
+
+/// No place of the table.
+const NOBODY: usize = usize::MAX;
+
+/// As [`settle`], for a thread that is about to wait in the kernel: it counts as asleep although it runs, as long as it
+/// `still_waits` for what it will wait for.
+pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl FnMut() -> bool) {
+    let page = locked.page;
+    let mut turns = 0;
+    loop {
+        let mut is_waking = false;
+        let processes = locked.table().processes;
+        let step = locked.scheduler().next(
+            || children::is_external(&processes),
+            |slot, is_final| {
+                let cell = page.cell(slot);
+                let (process, thread) = (cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
+                if slot == me {
+                    return !is_final || still_waits();
+                }
+                // The kernel is asked first: a thread that comes back after that is still asleep for all that matters here.
+                let is_asleep = task::is_asleep(process, thread)
+                    && cell.is_back.load(Ordering::SeqCst) == 0
+                    && !has_run_since_seen(cell);
+                is_waking |= !is_asleep;
+                is_asleep
+            },
+        );
+        match step {
+            Step::Busy if is_waking && turns < TURNS_MAX => {
+                turns += 1;
+                // SAFETY: no preconditions.
+                unsafe { libc::sched_yield() };
+            }
+            Step::Busy | Step::Empty => break,
+            Step::Run { slot } => ring(page, slot),
+            Step::Jump { slot, to_ns } => {
+                page.clockwork.advance_to(to_ns);
+                locked.table().jumps += 1;
+                ring(page, slot);
+            }
+            Step::Follow { .. } => return begin_following(locked),
+            Step::Deadlock => return begin_deadlock(locked),
+        }
+    }
+    let table = locked.table();
+    (table.follow_real_ns, table.deadlock_real_ns) = (0, 0);
+}
+
+/// Whether a thread that did not announce its wait has run since it was seen asleep.
+pub fn has_run_since_seen(cell: &Cell) -> bool {
+    if cell.is_announced.load(Ordering::Relaxed) != 0 {
+        return false;
+    }
+    let slices = task::slices(cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
+    slices.is_none_or(|slices| slices + 1 != cell.suspect.load(Ordering::Relaxed))
+}
+
+/// Makes a thread look at its entry again.
+pub fn ring(page: &Page, slot: usize) {
+    let cell = page.cell(slot);
+    cell.bell.fetch_add(1, Ordering::AcqRel);
+    futex::wake(&cell.bell, i32::MAX);
+    pipes::ring(cell.process.load(Ordering::Relaxed), cell.pipe.load(Ordering::Acquire));
+}
+
+/// The kernel's monotonic clock.
+pub fn real_ns() -> i64 {
+    kernel::read(libc::CLOCK_MONOTONIC)
+}
+
+fn begin_following(locked: &mut Locked<'_>) {
+    let elapsed_ns = locked.page.clockwork.elapsed();
+    let table = locked.table();
+    table.deadlock_real_ns = 0;
+    if table.follow_real_ns == 0 {
+        (table.follow_real_ns, table.follow_elapsed_ns) = (real_ns(), elapsed_ns);
+    }
+}
+
+fn begin_deadlock(locked: &mut Locked<'_>) {
+    let table = locked.table();
+    table.follow_real_ns = 0;
+    if table.deadlock_real_ns == 0 {
+        table.deadlock_real_ns = real_ns();
+    }
+}

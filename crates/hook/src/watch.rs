@@ -1,0 +1,162 @@
+//! What a waiting thread does now and then, because some things ring no bell: a thread that blocks outside of all hooks, a
+//! process that is killed, real time that passes, a wait that nobody will end.
+
+use crate::page::Locked;
+use crate::parking::{is_any_ready, is_stale, Place};
+use crate::settle::{has_run_since_seen, real_ns, settle_waiting};
+use crate::{children, inside};
+use core::sync::atomic::Ordering;
+use hermetic_engine::scheduler::{State, NEVER};
+use hermetic_sys::task;
+use libc::pollfd;
+
+/// A wait first looks again after this long, then after twice as long each time.
+pub const FIRST_NS: i64 = 1_000_000;
+const LAST_NS: i64 = 250_000_000;
+/// How long a ready thread lets the holder of the baton compute before it asks for the interpreter's lock all the same.
+const ESCAPE_NS: i64 = 1_000_000_000;
+/// How long a thread sleeps outside of all hooks before the others go on without it. On a busy machine short waits for the
+/// kernel's own business (a thread that is just ending, a page that is just read) stay below this.
+const SUSPICION_NS: i64 = 10_000_000;
+/// How long nobody can run before it is called a deadlock.
+const DEADLOCK_NS: i64 = 500_000_000;
+/// The same while threads are around that the table does not know, and that might yet do something.
+const DEADLOCK_FOREIGN_NS: i64 = 5_000_000_000;
+
+/// The watching of one wait.
+pub struct Watch {
+    pub period_ns: i64,
+    begin_ns: i64,
+}
+
+impl Watch {
+    pub fn begin() -> Watch {
+        Watch { period_ns: FIRST_NS, begin_ns: 0 }
+    }
+
+    /// Looks around. `fds` are the descriptors that the thread waits for, if it does: one may have become ready since.
+    pub fn look(&mut self, place: &Place, fds: &mut [pollfd]) {
+        self.period_ns = (self.period_ns * 2).min(LAST_NS);
+        let now_ns = real_ns();
+        if self.begin_ns == 0 {
+            self.begin_ns = now_ns;
+        }
+        let mut locked = place.page.lock();
+        if is_stale(place) {
+            return;
+        }
+        forget_dead_processes(&mut locked);
+        observe_running(&mut locked, place, now_ns);
+        let is_ready = locked.table().entries[place.slot].state == State::Ready;
+        if is_ready && now_ns - self.begin_ns > ESCAPE_NS {
+            locked.scheduler().take_baton(place.process);
+            self.begin_ns = now_ns;
+        }
+        settle_waiting(&mut locked, place.slot, || !is_any_ready(fds));
+        self.follow(&mut locked, place, fds, now_ns);
+        break_deadlock(&mut locked, place, fds, now_ns);
+    }
+
+    /// Lets virtual time come to where real time is, while something outside is pending.
+    fn follow(&mut self, locked: &mut Locked<'_>, place: &Place, fds: &mut [pollfd], now_ns: i64) {
+        let table = locked.table();
+        if table.follow_real_ns == 0 {
+            return;
+        }
+        let target_ns = table.follow_elapsed_ns.saturating_add(now_ns - table.follow_real_ns);
+        let waiting = table.entries[..table.high as usize].iter();
+        let waiting = waiting.filter(|entry| matches!(entry.state, State::Parked | State::Asleep));
+        let earliest_ns = waiting.map(|entry| entry.deadline_ns).min().unwrap_or(NEVER);
+        if target_ns < earliest_ns {
+            place.page.clockwork.advance_to(target_ns);
+            self.period_ns = self.period_ns.min(earliest_ns - target_ns);
+            return;
+        }
+        children::while_ignored(|| settle_waiting(locked, place.slot, || !is_any_ready(fds)));
+    }
+}
+
+/// A thread that runs as far as the table knows, and that the kernel has had asleep for a while without a slice, waits
+/// for something outside of all hooks: the others need not wait for it.
+fn observe_running(locked: &mut Locked<'_>, place: &Place, now_ns: i64) {
+    let page = locked.page;
+    for slot in 0..locked.table().high as usize {
+        let entry = locked.table().entries[slot];
+        let cell = page.cell(slot);
+        let thread = cell.thread.load(Ordering::Relaxed);
+        if slot == place.slot || thread == 0 {
+            continue;
+        }
+        if entry.state == State::Asleep && has_run_since_seen(cell) {
+            locked.scheduler().observe(slot, false);
+        } else if entry.state != State::Running {
+            continue;
+        }
+        let process = cell.process.load(Ordering::Relaxed);
+        let slices = match task::is_asleep(process, thread) {
+            true => task::slices(process, thread).map_or(0, |slices| slices + 1),
+            false => 0,
+        };
+        if cell.suspect.swap(slices, Ordering::Relaxed) != slices {
+            cell.suspect_ns.store(now_ns, Ordering::Relaxed);
+        } else if slices != 0 && now_ns - cell.suspect_ns.load(Ordering::Relaxed) > SUSPICION_NS {
+            cell.is_announced.store(0, Ordering::Relaxed);
+            locked.scheduler().observe(slot, true);
+        }
+    }
+}
+
+/// Removes the threads of processes that are gone: killed ones could not do it themselves.
+fn forget_dead_processes(locked: &mut Locked<'_>) {
+    let processes = locked.table().processes;
+    for (index, &process) in processes.iter().enumerate().skip(1) {
+        if process == 0 || task::is_alive(process) {
+            continue;
+        }
+        locked.table().processes[index] = 0;
+        for slot in 0..locked.table().high as usize {
+            let entry = locked.table().entries[slot];
+            if entry.state != State::Free && entry.process as usize == index {
+                locked.scheduler().remove(slot);
+            }
+        }
+    }
+}
+
+fn break_deadlock(locked: &mut Locked<'_>, place: &Place, fds: &mut [pollfd], now_ns: i64) {
+    let since_ns = locked.table().deadlock_real_ns;
+    if since_ns == 0 {
+        return;
+    }
+    let page = locked.page;
+    page.cell(place.slot).is_inside.store(u32::from(inside::are_all(fds)), Ordering::Relaxed);
+    let limit_ns = if has_foreign_threads(locked) { DEADLOCK_FOREIGN_NS } else { DEADLOCK_NS };
+    if now_ns - since_ns < limit_ns {
+        return;
+    }
+    let table = locked.table();
+    let entries = &table.entries[..table.high as usize];
+    let is_open =
+        |slot: usize| entries[slot].state == State::Asleep && page.cell(slot).is_inside.load(Ordering::Relaxed) == 0;
+    if (0..entries.len()).any(is_open) {
+        return;
+    }
+    // The thread that entered the sandbox sits in the first place; where it is gone, whoever looks first takes it.
+    let is_own = |slot: &usize| entries[*slot].process == place.process && entries[*slot].state != State::Free;
+    let Some(slot) = (0..entries.len()).find(is_own) else { return };
+    locked.table().deadlock_real_ns = 0;
+    locked.scheduler().break_deadlock(slot);
+    settle_waiting(locked, place.slot, || !is_any_ready(fds));
+}
+
+/// Whether this process has threads that are not in the table.
+fn has_foreign_threads(locked: &mut Locked<'_>) -> bool {
+    // SAFETY: no preconditions.
+    let own = unsafe { libc::getpid() };
+    let page = locked.page;
+    let table = locked.table();
+    let seated = (0..table.high as usize).filter(|&slot| {
+        table.entries[slot].state != State::Free && page.cell(slot).process.load(Ordering::Relaxed) == own
+    });
+    task::threads(own).is_none_or(|threads| threads > seated.count() as u64)
+}

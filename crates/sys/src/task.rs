@@ -1,0 +1,198 @@
+//! What the kernel says of a thread: whether it sleeps, and how often it has run. Read from `/proc`, without allocation.
+
+use core::fmt::Write;
+
+/// Bytes on the stack that can be written to like text.
+struct Line {
+    bytes: [u8; Line::CAPACITY],
+    len: usize,
+}
+
+impl Line {
+    const CAPACITY: usize = 4096;
+
+    fn new() -> Line {
+        Line { bytes: [0; Line::CAPACITY], len: 0 }
+    }
+
+    fn text(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let end = self.len + text.len();
+        // One byte stays for the NUL of a path.
+        let place = self.bytes[..Line::CAPACITY - 1].get_mut(self.len..end).ok_or(core::fmt::Error)?;
+        place.copy_from_slice(text.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}
+
+/// The calling thread's number for the kernel.
+pub fn own_id() -> i32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
+
+/// Whether the kernel has the thread asleep, waiting for an event. False also for one that is gone, stopped, or waits for a
+/// disk.
+pub fn is_asleep(process: i32, thread: i32) -> bool {
+    let stat = read(process, thread, "stat");
+    // The name in parentheses may contain anything; the state follows the last one.
+    let after = stat.text().iter().rposition(|&byte| byte == b')');
+    after.and_then(|at| stat.text().get(at + 2)) == Some(&b'S')
+}
+
+/// How often the thread was put on a processor; equal numbers mean that it has not run in between.
+pub fn slices(process: i32, thread: i32) -> Option<u64> {
+    let stat = read(process, thread, "schedstat");
+    let text = core::str::from_utf8(stat.text()).ok()?;
+    text.split_ascii_whitespace().nth(2)?.parse().ok()
+}
+
+/// Whether a process is there and has not ended (a zombie has).
+pub fn is_alive(process: i32) -> bool {
+    let stat = read(process, process, "stat");
+    let after = stat.text().iter().rposition(|&byte| byte == b')');
+    match after.and_then(|at| stat.text().get(at + 2)) {
+        None => false,
+        Some(state) => !matches!(state, b'Z' | b'X'),
+    }
+}
+
+/// How many threads a process has.
+pub fn threads(process: i32) -> Option<u64> {
+    let stat = read(process, process, "stat");
+    let text = stat.text();
+    let after = text.iter().rposition(|&byte| byte == b')')?;
+    // Field 20 of the whole line is the 18th after the name.
+    core::str::from_utf8(&text[after + 1..]).ok()?.split_ascii_whitespace().nth(17)?.parse().ok()
+}
+
+/// Calls `visit` for each child that a thread of this process has started and that was not waited for yet.
+pub fn for_each_child(mut visit: impl FnMut(i32)) {
+    // SAFETY: a C string and flags.
+    let folder =
+        unsafe { libc::open(c"/proc/self/task".as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC) };
+    if folder < 0 {
+        return;
+    }
+    let mut buffer = [0u64; 512];
+    loop {
+        let (data, len) = (buffer.as_mut_ptr(), size_of_val(&buffer));
+        // SAFETY: the buffer is as long as it says.
+        let got = unsafe { libc::syscall(libc::SYS_getdents64, folder, data, len) };
+        let Ok(got @ 1..) = usize::try_from(got) else { break };
+        // SAFETY: the kernel wrote `got` bytes of them.
+        let bytes = unsafe { core::slice::from_raw_parts(buffer.as_ptr().cast::<u8>(), got) };
+        for_each_entry(bytes, |thread| visit_children(thread, &mut visit));
+    }
+    // SAFETY: opened above.
+    unsafe { libc::close(folder) };
+}
+
+/// Offsets in the kernel's `linux_dirent64`: length of the record, and the name.
+const RECORD_LEN: usize = 16;
+const NAME: usize = 19;
+
+fn for_each_entry(mut bytes: &[u8], mut visit: impl FnMut(i32)) {
+    while bytes.len() > NAME {
+        let len = usize::from(u16::from_ne_bytes([bytes[RECORD_LEN], bytes[RECORD_LEN + 1]]));
+        let Some(record) = bytes.get(..len) else { return };
+        let name = record[NAME..].split(|&byte| byte == 0).next().unwrap_or_default();
+        if let Some(thread) = core::str::from_utf8(name).ok().and_then(|name| name.parse().ok()) {
+            visit(thread);
+        }
+        bytes = &bytes[len..];
+    }
+}
+
+fn visit_children(thread: i32, visit: &mut impl FnMut(i32)) {
+    // SAFETY: no preconditions.
+    let own = unsafe { libc::getpid() };
+    let children = read(own, thread, "children");
+    let text = core::str::from_utf8(children.text()).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(|child| child.parse().ok()).for_each(visit);
+}
+
+/// The descriptors in an epoll set; how many there are, at most as many as fit. None if the descriptor is no epoll set.
+pub fn epoll_targets(fd: i32, out: &mut [i32]) -> Option<usize> {
+    let mut path = Line::new();
+    write!(path, "/proc/self/fdinfo/{fd}").ok()?;
+    let info = read_path(&path);
+    let text = core::str::from_utf8(info.text()).ok()?;
+    let targets =
+        text.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_ascii_whitespace().next()?.parse().ok());
+    let mut count = 0;
+    for (place, target) in out.iter_mut().zip(targets) {
+        *place = target;
+        count += 1;
+    }
+    (count > 0).then_some(count)
+}
+
+fn read(process: i32, thread: i32, file: &str) -> Line {
+    let mut path = Line::new();
+    match write!(path, "/proc/{process}/task/{thread}/{file}") {
+        Ok(()) => read_path(&path),
+        Err(_) => Line::new(),
+    }
+}
+
+fn read_path(path: &Line) -> Line {
+    let mut content = Line::new();
+    // SAFETY: the path ends with a NUL, which `Line` keeps behind its text.
+    let fd = unsafe { libc::open(path.bytes.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if fd < 0 {
+        return content;
+    }
+    // SAFETY: the buffer is as long as it says.
+    let got = unsafe { libc::read(fd, content.bytes.as_mut_ptr().cast(), content.bytes.len()) };
+    // SAFETY: opened above.
+    unsafe { libc::close(fd) };
+    content.len = usize::try_from(got).unwrap_or(0);
+    content
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_and_epoll_sets_are_listed() {
+        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("cat");
+        let mut seen = Vec::new();
+        for_each_child(|process| seen.push(process));
+        assert!(seen.contains(&(child.id() as i32)));
+        drop(child.stdin.take());
+        child.wait().expect("it ends");
+        let mut after = Vec::new();
+        for_each_child(|process| after.push(process));
+        assert!(!after.contains(&(child.id() as i32)));
+        assert_eq!(epoll_targets(1, &mut [0; 4]), None);
+    }
+
+    #[test]
+    fn a_running_thread_is_not_asleep_and_a_waiting_one_is() {
+        let process = std::process::id() as i32;
+        assert!(!is_asleep(process, own_id()));
+        assert!(is_alive(process));
+        assert!(slices(process, own_id()).is_some());
+        let (send, receive) = std::sync::mpsc::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let waiter = std::thread::spawn(move || {
+            tell.send(own_id()).expect("heard");
+            let _ = receive.recv();
+        });
+        let thread = told.recv().expect("told");
+        while !is_asleep(process, thread) {
+            std::thread::yield_now();
+        }
+        drop(send);
+        waiter.join().expect("it ends");
+        assert!(!is_asleep(process, thread));
+    }
+}
