@@ -203,3 +203,15 @@ def test_a_work_tree_above_the_project_counts_as_well(floored, git, tmp_path):
     place.mkdir()
     ran = floored.pytest(env={"TMPDIR": str(place)})
     assert ran.code == 4 and str(tmp_path) in ran.text
+
+
+def test_a_plugin_that_came_before_the_floor_is_loaded_again_without_having_seen_anything(floored):
+    floored.file("early.py", "import os\nHOME, TOKEN = os.environ['HOME'], os.environ.get('GH_TOKEN')\n")
+    floored.file(
+        "test_a.py", "import early\ndef test_a(): print('EARLY', early.TOKEN, 'stricttest-env-' in early.HOME)\n"
+    )
+    env = {"GH_TOKEN": "x", "PYTHONPATH": str(floored.root)}
+    ran = floored.pytest("-s", "-p", "early", env=env)
+    assert ran.code == 0 and ran.line("EARLY") == "None True", ran.text
+    assert "GH_TOKEN" in ran.line("credentials removed:")
+    assert floored.pytest("-q", "-p", "early", "-n", "2", env=env).code == 0

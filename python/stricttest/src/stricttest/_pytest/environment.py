@@ -19,11 +19,17 @@ REAL_TMP = "STRICTTEST_REAL_TMPDIR"
 
 GIT_TRACE = "GIT_TRACE2_EVENT"
 
+RESTART_ROOT = "STRICTTEST_RESTART_ROOT"
+RESTART_REMOVED = "STRICTTEST_RESTART_REMOVED"
+"""What a run that was started over has to know of its first start: its throwaway directory, names of credentials."""
+
 
 class Environment:
     """One throwaway directory with a home in it, and an environment that points there."""
 
     def __init__(self, declared: Declared, invocation_dir: Path) -> None:
+        self._first_root = os.environ.pop(RESTART_ROOT, None)
+        names = [name for name in os.environ.pop(RESTART_REMOVED, "").split(",") if name]
         self._before = dict(os.environ)
         self._tempdir = tempfile.tempdir
         self._path = sys.path[:]
@@ -33,7 +39,7 @@ class Environment:
         self.root = os.path.realpath(tempfile.mkdtemp(prefix=declared.settings.tmp_prefix, dir=self.real_tmp))
         self.home = os.path.join(self.root, "home")
         self.witness = os.path.join(self.root, "witness")
-        self.removed: dict[str, str] = {}
+        self.removed = dict.fromkeys(names, "removed before the run was started over")
         self._apply(declared, invocation_dir)
 
     def _apply(self, declared: Declared, invocation_dir: Path) -> None:
@@ -74,7 +80,9 @@ class Environment:
             sys.path.insert(self._path.index(""), "")
         with contextlib.suppress(FileNotFoundError):
             os.getcwd()
-        shutil.rmtree(self.root, ignore_errors=True)
+        for root in (self.root, self._first_root):
+            if root is not None:
+                shutil.rmtree(root, ignore_errors=True)
 
 
 def temp_problems(
