@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hermetic import _native
 
-
 SOCKET_PATH_LEN_MAX = 107
 """Longest path of a unix socket: below a deeper directory there can be none."""
 
