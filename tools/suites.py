@@ -183,8 +183,8 @@ def main() -> int:
             verdicts += [run_python(one, given.wheel, extra, language) for one in chosen]
         else:
             parser.error(
-                f"unknown suite {suite!r}; {', '.join(ONCE)}, python and stricttest exist; the last two take :LABEL and "
-                f"need --wheel"
+                f"unknown suite {suite!r}; {', '.join(ONCE)}, python and stricttest exist; these two take :LABEL "
+                f"and need --wheel"
             )
     width = max(len(verdict.name) for verdict in verdicts)
     print()

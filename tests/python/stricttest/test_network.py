@@ -100,7 +100,7 @@ def test_a_swallowed_refusal_fails_its_test_with_host_port_and_site(floored, how
     body = f"def go(): socket.getaddrinfo('203.0.113.9', 80)\ndef test_x():\n{SWALLOWED[how]}"
     ran = run(floored, body, "-W", "ignore")
     # A future that nobody waits for may be late, and then it is the teardown that fails.
-    assert ran.code == 1 and ("1 failed" in ran.text or how == "future" and "1 error" in ran.text), ran.text
+    assert ran.code == 1 and ("1 failed" in ran.text or (how == "future" and "1 error" in ran.text)), ran.text
     assert "203.0.113.9:80" in ran.text and re.search(r"test_net\.py:\d+ in go", ran.text), ran.text
 
 
