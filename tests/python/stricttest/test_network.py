@@ -77,6 +77,18 @@ def test_raw_module():
     assert "203.0.113.9:443" in ran.text and "203.0.113.9:444" in ran.text and "test_net.py:" in ran.text
 
 
+def test_libpq_is_refused_and_named(floored):
+    pytest.importorskip("psycopg")
+    body = """
+import psycopg
+def test_libpq():
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect("host=127.0.0.1 port=5999 connect_timeout=5")
+"""
+    ran = run(floored, body)
+    assert ran.code == 1 and "127.0.0.1:5999" in ran.text, ran.text
+
+
 SWALLOWED = {
     "bare-except": "    try: go()\n    except: pass\n",
     "thread": "    own = threading.Thread(target=go); own.start(); own.join()\n",

@@ -213,8 +213,8 @@ def test_a_sandbox_lets_its_cluster_be_reached_and_no_time_pass():
         before = sandbox.clock.now()
         with pgcluster.ephemeral_cluster("X") as cluster, cluster.database() as url:
             assert cluster.sql("select 1") == "1"
+            assert sandbox.clock.now() == before
             with psycopg.connect(url) as connection:
                 assert connection.execute("select 2").fetchone() == (2,)
             with pytest.raises((psycopg.OperationalError, hermetic.NetworkBlockedError)):
                 psycopg.connect("host=/nonexistent/elsewhere dbname=postgres")
-        assert sandbox.clock.now() == before
