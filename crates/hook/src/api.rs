@@ -50,6 +50,7 @@ static API: Api = Api {
     floor_enter,
     floor_leave,
     floor_allow,
+    set_home,
     floor_note,
     floor_pending,
     floor_take,
@@ -603,6 +604,16 @@ unsafe extern "C" fn floor_allow(entry: Slice, error: *mut Text) -> i32 {
     match floor::allow(entry) {
         Ok(()) => status::OK,
         Err(text) => fail(error, status::INVALID, text),
+    }
+}
+
+unsafe extern "C" fn set_home(home: Slice) -> i32 {
+    let _real = RealSection::begin();
+    // SAFETY: the caller's slice lives as long as the call.
+    if floor::set_home(unsafe { bytes(home) }) {
+        status::OK
+    } else {
+        status::INVALID
     }
 }
 
