@@ -100,6 +100,8 @@ pub mod flag {
     pub const PINNED_SEED: u32 = 1 << 11;
     /// A refusal fails the test even if the code under test swallowed it.
     pub const NETWORK_STRICT: u32 = 1 << 12;
+    /// Programs that the sandbox starts take part in it.
+    pub const INHERIT: u32 = 1 << 13;
 }
 
 /// What [`Api::enter`] is told.

@@ -5,6 +5,7 @@
 
 pub mod dirent;
 pub mod dlfcn;
+pub mod exec;
 pub mod fcntl;
 pub mod netdb;
 pub mod poll;
@@ -30,6 +31,7 @@ pub fn tables() -> impl Iterator<Item = &'static [Hook]> {
     [
         dirent::TABLE,
         dlfcn::TABLE,
+        exec::TABLE,
         fcntl::TABLE,
         netdb::TABLE,
         poll::TABLE,
