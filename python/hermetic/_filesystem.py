@@ -120,7 +120,9 @@ def create(seed: Any, test: str | None) -> FileSystem:
 
     A lock says that they are in use; another sandbox then takes the next suffix.
     """
-    base = os.path.join(os.path.realpath(tempfile.gettempdir()), f"hermetic-{os.getuid()}")
+    # stricttest moves the temporary directory to another place in each run; a seed's path must not move with it.
+    machine = os.environ.get("STRICTTEST_REAL_TMPDIR") or tempfile.gettempdir()
+    base = os.path.join(os.path.realpath(machine), f"hermetic-{os.getuid()}")
     try:
         os.makedirs(base, mode=0o700, exist_ok=True)
         if os.lstat(base).st_uid != os.getuid() or not os.path.isdir(base) or os.path.islink(base):

@@ -227,3 +227,25 @@ def test_what_a_killed_session_has_left_is_swept_by_the_next(floored, tmp_path):
     floored.file("test_a.py", "def test_a(): pass\n")
     assert floored.pytest("-q", env={"TMPDIR": str(place)}).code == 0
     assert not list(place.glob("swept-*"))
+
+
+def test_an_isolated_sandbox_has_one_path_for_one_seed_under_the_floor_too(floored):
+    floored.file(
+        "test_a.py",
+        """
+        import os, pathlib, pwd
+        import hermetic
+        def test_a():
+            floor = os.environ["HOME"]
+            with hermetic.sandbox(seed=7, fs="isolate") as sb:
+                pathlib.Path("x").touch()
+                assert pathlib.Path.home() == sb.fs.home
+                assert pwd.getpwuid(os.getuid()).pw_dir == str(sb.fs.home)
+                print("ROOT", sb.fs.root)
+            assert os.environ["HOME"] == floor == pwd.getpwuid(os.getuid()).pw_dir
+        """,
+    )
+    floored.settings(stricttest_leaks="fail")
+    first, second = floored.pytest("-qs"), floored.pytest("-qs")
+    assert first.code == 0, first.text
+    assert first.line("ROOT") == second.line("ROOT")
