@@ -303,14 +303,16 @@ def test_a_running_cluster_needs_no_entry(floored):
         """
         import psycopg, pytest
         from stricttest.pgcluster import PostgresUnavailable, ephemeral_cluster
-        def test_a():
+        @pytest.fixture(scope="session")
+        def cluster():
             try:
-                cluster = ephemeral_cluster(dsn_env="MYAPP_DATABASE_URL").__enter__()
+                with ephemeral_cluster(dsn_env="MYAPP_DATABASE_URL") as own:
+                    yield own
             except PostgresUnavailable as error:
                 pytest.skip(str(error))
+        def test_a(cluster):
             with cluster.database() as url, psycopg.connect(url) as connection:
                 assert connection.execute("select 1").fetchone() == (1,)
-            cluster.stop()
         """,
     )
     assert floored.pytest("-q").code == 0
