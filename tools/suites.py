@@ -1,8 +1,8 @@
 """Runs the test suites: Rust's, Go's and Node's once, Python's once on each CPython of the machine.
 
-The oldest and the newest CPython run all of Python's suites. Those between run what an interpreter can make a difference
-to, and leave out the plugin's runs and the flaky programs, which take most of the time. Naming one, as in `python:3.12`,
-runs all of it there.
+The oldest and the newest CPython run all of Python's suites. Those between run what an interpreter can make a
+difference to, and leave out the plugin's runs and the flaky programs, which take most of the time. Naming one, as in
+`python:3.12`, runs all of it there.
 
 Closes with one line for each. `lockstep` compares which shared cases the languages ran.
 
