@@ -1,7 +1,7 @@
 //! Carrying out what the scheduler decides.
 
 use crate::page::{Cell, Locked, Page};
-use crate::{children, pipes};
+use crate::{children, outside, pipes};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::Step;
 use hermetic_sys::{clock as kernel, futex, task};
@@ -28,7 +28,7 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
         // SAFETY: no preconditions.
         let own = unsafe { libc::getpid() };
         let step = locked.scheduler().next(
-            || children::is_external(&processes),
+            || outside::is_owed() || children::is_external(&processes),
             |slot, is_final| {
                 let cell = page.cell(slot);
                 let (process, thread) = (cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
