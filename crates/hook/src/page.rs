@@ -17,7 +17,7 @@ pub const THREADS_MAX: usize = 1024;
 pub const PROCESSES_MAX: usize = 128;
 
 /// Changes with every change to the page's layout, or to what its fields mean.
-pub const PAGE_VERSION: u32 = 1;
+pub const PAGE_VERSION: u32 = 2;
 
 /// Shared memory; all-zero bytes are a valid, unused page.
 #[repr(C)]
@@ -75,6 +75,8 @@ pub struct Cell {
     pub is_announced: AtomicU32,
     /// The thread has come back from the kernel and wants the lock to say so; it may sleep for that lock.
     pub is_back: AtomicU32,
+    /// The thread waits for the page's lock: the kernel has it asleep, and yet it is about to do something.
+    pub is_locking: AtomicU32,
     /// Its descriptors were found to lead nowhere but to this process, so nobody outside will end its wait.
     pub is_inside: AtomicU32,
     /// Its `pthread_t`, for those who join it.
@@ -95,19 +97,33 @@ impl Page {
         let mask = block_signals();
         let me = task::own_id() as u32;
         let mut spins = 0;
+        let mut own = None;
         while self.lock.compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
             spins += 1;
             if spins > SPINS {
-                self.wait_for_lock();
+                self.wait_for_lock(own.get_or_insert_with(|| self.cell_of(me)));
             } else {
                 core::hint::spin_loop();
             }
         }
+        if let Some(Some(cell)) = own {
+            cell.is_locking.store(0, Ordering::SeqCst);
+        }
         Locked { page: self, mask }
     }
 
+    /// The place of a thread, if it has one: whoever reads the table must not take its wait for the lock for sleep.
     #[cold]
-    fn wait_for_lock(&self) {
+    fn cell_of(&self, thread: u32) -> Option<&Cell> {
+        let seats = self.seats.load(Ordering::Relaxed) as usize;
+        self.cells[..seats.min(THREADS_MAX)].iter().find(|cell| cell.thread.load(Ordering::Relaxed) == thread as i32)
+    }
+
+    #[cold]
+    fn wait_for_lock(&self, own: &Option<&Cell>) {
+        if let Some(cell) = own {
+            cell.is_locking.store(1, Ordering::SeqCst);
+        }
         let holder = self.lock.load(Ordering::Relaxed);
         if holder == 0 || futex::wait(&self.lock, holder, LOCK_PATIENCE_NS) != futex::Woken::TimedOut {
             return;

@@ -12,7 +12,7 @@ use crate::page::{Cell, Locked, Page, PROCESSES_MAX, THREADS_MAX};
 use crate::settle::{ring, settle, settle_waiting};
 use crate::watch::Watch;
 use crate::{children, pipes, threads};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::host::Host;
 use hermetic_engine::sandbox::Mode;
 use hermetic_engine::scheduler::{Entry, Outcome, State, NEVER};
@@ -175,6 +175,7 @@ fn fill_cell(cell: &Cell, thread: i32, pthread: u64) {
     cell.suspect.store(0, Ordering::Relaxed);
     cell.is_announced.store(0, Ordering::Relaxed);
     cell.is_back.store(0, Ordering::Relaxed);
+    cell.is_locking.store(0, Ordering::Relaxed);
     cell.pipe.store(-1, Ordering::Relaxed);
     cell.pthread.store(pthread, Ordering::Relaxed);
 }
@@ -227,20 +228,43 @@ pub fn begin_thread(thread: &mut Thread) {
     }
 }
 
-/// A thread ends (or never started): its place is free, and the others go on.
-pub fn end_thread(thread: &mut Thread) {
+/// A thread for which a place was taken never started.
+pub fn forget_thread(thread: &mut Thread) {
     let Some(page) = page_now() else { return };
-    if thread.seat.epoch != EPOCH.load(Ordering::Acquire) {
+    let mut locked = page.lock();
+    if thread.seat.epoch == EPOCH.load(Ordering::Acquire) {
+        locked.scheduler().remove(thread.seat.slot as usize);
+        settle(&mut locked);
+    }
+}
+
+/// The calling thread ends: its place is free, and the others go on.
+pub fn end_thread(thread: &mut Thread) {
+    let Some(page) = page_now().filter(|_| thread.is_controlled()) else { return };
+    let epoch = EPOCH.load(Ordering::Acquire);
+    let mut locked = page.lock();
+    if epoch != EPOCH.load(Ordering::Acquire) {
         return;
     }
-    let process = PROCESS.load(Ordering::Relaxed);
-    let slot = thread.seat.slot as usize;
-    let pthread = page.cell(slot).pthread.swap(0, Ordering::Relaxed);
-    let mut locked = page.lock();
-    locked.scheduler().remove(slot);
-    locked.scheduler().signal(process, join_channel(pthread), usize::MAX, |woken| ring(page, woken));
+    let slot = match thread.seat.epoch == epoch {
+        true => Some(thread.seat.slot as usize),
+        false => kept_slot(&mut locked, true),
+    };
+    let Some(slot) = slot else { return };
+    unseat(&mut locked, slot);
     settle(&mut locked);
     thread.seat.epoch = 0;
+}
+
+/// Frees a thread's place, and lets those go on who join it.
+pub fn unseat(locked: &mut Locked<'_>, slot: usize) {
+    let page = locked.page;
+    let process = locked.table().entries[slot].process;
+    let pthread = page.cell(slot).pthread.swap(0, Ordering::SeqCst);
+    locked.scheduler().remove(slot);
+    if pthread != 0 {
+        locked.scheduler().signal(process, join_channel(pthread), usize::MAX, |woken| ring(page, woken));
+    }
 }
 
 /// What those wait for who join a thread. Odd, unlike every address of a semaphore or condition.
@@ -274,10 +298,13 @@ pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> 
         if is_stale(&place) {
             return Some(Waited::Moved { left_ns: ns });
         }
+        // Before the attempt: whoever does the real thing after it must know that there is somebody to ring.
+        WAITING.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         if attempt() {
+            WAITING.fetch_sub(1, Ordering::AcqRel);
             return Some(Waited::Signalled);
         }
-        WAITING.fetch_add(1, Ordering::AcqRel);
         locked.scheduler().wait(place.slot, channel as u64, deadline_ns, false, holds_host);
         settle(&mut locked);
     }
@@ -592,6 +619,11 @@ pub fn offer_turn() {
 /// Something was done to what lies at that address: up to `count` waiters may go on. Returns how many there were.
 #[inline]
 pub fn signal(channel: usize, count: usize) -> usize {
+    if PAGE.load(Ordering::Relaxed).is_null() {
+        return 0;
+    }
+    // What was just done must be seen before it is asked who waits; the counterpart is in `park`.
+    fence(Ordering::SeqCst);
     if WAITING.load(Ordering::Acquire) == 0 {
         return 0;
     }

@@ -29,14 +29,11 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
             || children::is_external(&processes),
             |slot, is_final| {
                 let cell = page.cell(slot);
-                let (process, thread) = (cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
                 if slot == me {
                     return !is_final || still_waits();
                 }
                 // The kernel is asked first: a thread that comes back after that is still asleep for all that matters here.
-                let is_asleep = task::is_asleep(process, thread)
-                    && cell.is_back.load(Ordering::SeqCst) == 0
-                    && !has_run_since_seen(cell);
+                let is_asleep = is_asleep(cell) && cell.is_back.load(Ordering::SeqCst) == 0 && !has_run_since_seen(cell);
                 is_waking |= !is_asleep;
                 is_asleep
             },
@@ -60,6 +57,12 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
     }
     let table = locked.table();
     (table.follow_real_ns, table.deadlock_real_ns) = (0, 0);
+}
+
+/// Whether the kernel has the thread asleep for something else than the page's lock, which whoever asks holds.
+pub fn is_asleep(cell: &Cell) -> bool {
+    task::is_asleep(cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed))
+        && cell.is_locking.load(Ordering::SeqCst) == 0
 }
 
 /// Whether a thread that did not announce its wait has run since it was seen asleep.

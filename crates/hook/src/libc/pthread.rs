@@ -82,7 +82,7 @@ unsafe fn create(
         // SAFETY: the thread was not started, so the beginning is still ours.
         drop(unsafe { Box::from_raw(beginning) });
         // SAFETY: as above, and so is its record.
-        parking::end_thread(unsafe { &mut *record });
+        parking::forget_thread(unsafe { &mut *record });
         threads::release(record);
     }
     error
@@ -122,28 +122,43 @@ pub unsafe extern "C" fn pthread_join(thread: pthread_t, result: *mut *mut c_voi
     unsafe { join_ending(thread, result) }
 }
 
-/// Joins a thread that is past its last destructor. The kernel takes moments to end it, in which the joining thread must not
-/// look asleep: nobody in the table would know what it waits for.
+/// Joins a thread that is past its last destructor. The kernel takes moments to end it (on a busy machine many), in which the
+/// joining thread must not look asleep: nobody in the table would know what it waits for. So it looks again and again.
 ///
 /// # Safety
 /// As for `pthread_join`.
 unsafe fn join_ending(thread: pthread_t, result: *mut *mut c_void) -> c_int {
     if Call::enter().is_some() {
-        for _ in 0..TRIES_MAX {
+        let tries_max = if threads::is_ending(thread) { TRIES_MAX } else { YIELDS_MAX };
+        for tries in 0..tries_max {
             // SAFETY: the caller's promise.
             let error = unsafe { pthread_tryjoin_np(thread, result) };
             if error != libc::EBUSY {
+                threads::forget_ending(thread);
                 return error;
             }
-            // SAFETY: no preconditions.
-            unsafe { libc::sched_yield() };
+            pause(tries);
         }
     }
     // SAFETY: the caller's promise.
     unsafe { real::pthread_join(thread, result) }
 }
 
-const TRIES_MAX: u32 = 10_000;
+/// Looks without sleep, before a thread of which nothing is known is joined really.
+const YIELDS_MAX: u32 = 10_000;
+/// Looks at a thread that is known to end: some seconds.
+const TRIES_MAX: u32 = YIELDS_MAX + 100_000;
+const PAUSE: timespec = timespec { tv_sec: 0, tv_nsec: 50_000 };
+
+fn pause(tries: u32) {
+    if tries < YIELDS_MAX {
+        // SAFETY: no preconditions.
+        unsafe { libc::sched_yield() };
+    } else {
+        // SAFETY: a valid span, and nobody asks what is left of it.
+        unsafe { libc::nanosleep(&PAUSE, core::ptr::null_mut()) };
+    }
+}
 
 extern "C" {
     fn pthread_tryjoin_np(thread: pthread_t, result: *mut *mut c_void) -> c_int;
