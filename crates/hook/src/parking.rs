@@ -16,7 +16,9 @@ use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::host::Host;
 use hermetic_engine::sandbox::Mode;
 use hermetic_engine::scheduler::{Entry, Outcome, State, NEVER};
+use hermetic_engine::thread::Seat;
 use hermetic_engine::{Sandbox, Thread};
+use hermetic_model::stream::Pedigree;
 use hermetic_sys::futex::{self, Woken};
 use hermetic_sys::{clock as kernel, task};
 use libc::pollfd;
@@ -204,6 +206,24 @@ pub fn expect_thread(child: &mut Thread, is_host: bool) {
         // Whose number it will be is not known yet; until then it counts as awake.
         page.cell(slot).thread.store(0, Ordering::Relaxed);
         page.cell(slot).pthread.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The maker of a thread tells its `pthread_t`, so that a join finds the place of one that has not begun. Seat and pedigree are
+/// what the record held when it was made: it may be somebody else's by now.
+pub fn name_thread(seat: Seat, pedigree: Pedigree, pthread: u64) {
+    let Some(page) = page_now() else { return };
+    let mut locked = page.lock();
+    if seat.epoch != EPOCH.load(Ordering::Acquire) {
+        return;
+    }
+    let slot = seat.slot as usize;
+    let cell = page.cell(slot);
+    let entry = &locked.table().entries[slot];
+    let is_same = entry.state != State::Free && entry.pedigree == pedigree.0;
+    if is_same && cell.thread.load(Ordering::Acquire) == 0 {
+        threads::forget_ending(pthread);
+        cell.pthread.store(pthread, Ordering::Release);
     }
 }
 

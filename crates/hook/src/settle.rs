@@ -33,7 +33,8 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
                     return !is_final || still_waits();
                 }
                 // The kernel is asked first: a thread that comes back after that is still asleep for all that matters here.
-                let is_asleep = is_asleep(cell) && cell.is_back.load(Ordering::SeqCst) == 0 && !has_run_since_seen(cell);
+                let is_asleep =
+                    is_asleep(cell) && cell.is_back.load(Ordering::SeqCst) == 0 && !has_run_since_seen(cell);
                 is_waking |= !is_asleep;
                 is_asleep
             },

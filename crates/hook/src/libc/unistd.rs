@@ -3,8 +3,8 @@
 use super::sys_random::{self, fill};
 use super::time::Slept;
 use super::{sys_futex, sys_socket, time};
+use crate::descriptors;
 use crate::table::hooks;
-use crate::{descriptors, parking};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use hermetic_journal::Source;
 use hermetic_model::clock::{NS_PER_SEC, NS_PER_US};
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ss
     match unsafe { read_random(fd, buffer, len) } {
         Some(count) => count,
         // SAFETY: the arguments are the program's.
-        None => parking::when_ready(fd, libc::POLLIN, || unsafe { real::read(fd, buffer, len) }),
+        None => sys_socket::receiving(fd, || unsafe { real::read(fd, buffer, len) }),
     }
 }
 
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t,
         }
     }
     // SAFETY: the arguments are the program's.
-    parking::when_ready(fd, libc::POLLIN, || unsafe { real::__read_chk(fd, buffer, len, size) })
+    sys_socket::receiving(fd, || unsafe { real::__read_chk(fd, buffer, len, size) })
 }
 
 pub unsafe extern "C" fn pread(fd: c_int, buffer: *mut c_void, len: size_t, offset: off64_t) -> ssize_t {
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
 
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     // A child of vfork shares this table with its parent, whose descriptor stays open.
-    if descriptors::is_random(fd) && !crate::fork::is_borrowed() {
+    if descriptors::is_known(fd) && !crate::fork::is_borrowed() {
         descriptors::forget(fd);
     }
     // SAFETY: the argument is the program's.
