@@ -86,6 +86,8 @@ pub struct Cell {
 /// How long to wait for the lock before looking whether its holder is alive.
 const LOCK_PATIENCE_NS: i64 = 20_000_000;
 const SPINS: u32 = 100;
+/// Set in the lock beside its holder when somebody waits for it.
+const IS_AWAITED: u32 = 1 << 31;
 
 impl Page {
     pub fn cell(&self, slot: usize) -> &Cell {
@@ -98,9 +100,12 @@ impl Page {
         let me = task::own_id() as u32;
         let mut spins = 0;
         let mut own = None;
-        while self.lock.compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        // Whoever has waited once takes the lock as one that others may wait for: it cannot know.
+        let mut taken = me;
+        while self.lock.compare_exchange_weak(0, taken, Ordering::Acquire, Ordering::Relaxed).is_err() {
             spins += 1;
             if spins > SPINS {
+                taken = me | IS_AWAITED;
                 self.wait_for_lock(own.get_or_insert_with(|| self.cell_of(me)));
             } else {
                 core::hint::spin_loop();
@@ -125,13 +130,16 @@ impl Page {
             cell.is_locking.store(1, Ordering::SeqCst);
         }
         let holder = self.lock.load(Ordering::Relaxed);
-        if holder == 0 || futex::wait(&self.lock, holder, LOCK_PATIENCE_NS) != futex::Woken::TimedOut {
+        let awaited = holder | IS_AWAITED;
+        let is_held = holder == awaited
+            || holder != 0 && self.lock.compare_exchange(holder, awaited, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if !is_held || futex::wait(&self.lock, awaited, LOCK_PATIENCE_NS) != futex::Woken::TimedOut {
             return;
         }
         // SAFETY: signal 0 only asks whether the thread exists.
-        let error = unsafe { libc::kill(holder as i32, 0) };
+        let error = unsafe { libc::kill((awaited & !IS_AWAITED) as i32, 0) };
         if error != 0 && hermetic_sys::clock::errno() == libc::ESRCH {
-            let _ = self.lock.compare_exchange(holder, 0, Ordering::AcqRel, Ordering::Relaxed);
+            let _ = self.lock.compare_exchange(awaited, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
 }
@@ -183,8 +191,9 @@ impl Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        self.page.lock.store(0, Ordering::Release);
-        futex::wake(&self.page.lock, 1);
+        if self.page.lock.swap(0, Ordering::Release) & IS_AWAITED != 0 {
+            futex::wake(&self.page.lock, 1);
+        }
         restore_signals(&self.mask);
     }
 }

@@ -326,7 +326,13 @@ pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> 
             return Some(Waited::Signalled);
         }
         locked.scheduler().wait(place.slot, channel as u64, deadline_ns, false, holds_host);
-        settle(&mut locked);
+        settle_waiting(&mut locked, place.slot, || true);
+        if let Some(outcome) = take_turn(&mut locked, &place) {
+            drop(locked);
+            drop(call);
+            WAITING.fetch_sub(1, Ordering::AcqRel);
+            return Some(conclude(place, deadline_ns, outcome, false));
+        }
     }
     drop(call);
     let (outcome, is_interrupted) = await_turn(place, true);
@@ -391,6 +397,10 @@ fn turn(place: &Place) -> Option<Outcome> {
     if is_stale(place) {
         return Some(Outcome::Moved);
     }
+    take_turn(&mut locked, place)
+}
+
+fn take_turn(locked: &mut Locked<'_>, place: &Place) -> Option<Outcome> {
     let entry = &mut locked.table().entries[place.slot];
     (entry.state == State::Running).then(|| core::mem::take(&mut entry.outcome))
 }

@@ -46,11 +46,11 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
                 unsafe { libc::sched_yield() };
             }
             Step::Busy | Step::Empty => break,
-            Step::Run { slot } => ring(page, slot),
+            Step::Run { slot } => tell(page, slot, me),
             Step::Jump { slot, to_ns } => {
                 page.clockwork.advance_to(to_ns);
                 locked.table().jumps += 1;
-                ring(page, slot);
+                tell(page, slot, me);
             }
             Step::Follow { .. } => return begin_following(locked),
             Step::Deadlock => return begin_deadlock(locked),
@@ -73,6 +73,13 @@ pub fn has_run_since_seen(cell: &Cell) -> bool {
     }
     let slices = task::slices(cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
     slices.is_none_or(|slices| slices + 1 != cell.suspect.load(Ordering::Relaxed))
+}
+
+/// Rings for a thread, unless it is the one that decides: it looks at its entry anyway.
+fn tell(page: &Page, slot: usize, me: usize) {
+    if slot != me {
+        ring(page, slot);
+    }
 }
 
 /// Makes a thread look at its entry again.
