@@ -18,7 +18,7 @@ ROWS ?=
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-go test-node lint fix bench fuzz docs wheel dist clean
+.PHONY: help demo test test-rust test-python test-stricttest test-go test-node lint fix bench fuzz docs wheel dist clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ demo: wheel ## a flaky suite: watch it fail, record it, replay it, make it repea
 	@.venvs/demo/bin/python examples/demo.py
 
 test: wheel ## all suites: Rust, Go, Node, and Python on each CPython from 3.10 on that this machine has
-	@$(PYTHON) tools/suites.py rust go node lockstep python --wheel "$$(cat build/wheels/latest)"
+	@$(PYTHON) tools/suites.py rust go node lockstep python stricttest --wheel "$$(cat build/wheels/latest)"
 
 test-rust: ## Rust's suite; CARGO='--package NAME' narrows it
 	@$(PYTHON) tools/suites.py rust -- $(CARGO)
@@ -41,6 +41,9 @@ test-node: ## Node's suite, with vitest, jest and mocha as its adapters are test
 
 test-python: wheel ## Python's suite on each CPython; PYTEST='FILE -k WORD' narrows it, ON=3.12 chooses one
 	@$(PYTHON) tools/suites.py python:$(ON) --wheel "$$(cat build/wheels/latest)" -- $(PYTEST)
+
+test-stricttest: wheel ## the floor's suite on each CPython; PYTEST and ON as above
+	@$(PYTHON) tools/suites.py stricttest:$(ON) --wheel "$$(cat build/wheels/latest)" -- $(PYTEST)
 
 lint: $(TOOLS)/.ready ## formats, warnings, layers, generated files, types
 	cargo fmt --all --check

@@ -81,6 +81,16 @@ def ensure(name: str, python: str, requirements: list[Path], wheel: Path | None 
     return folder
 
 
+def add(folder: Path, project: Path) -> None:
+    """Installs a pure Python project of ours, without its dependencies, unless exactly that is there already."""
+    sources = sorted(path for path in project.rglob("*") if path.is_file() and path.suffix in (".py", ".toml", ".md"))
+    content = digest(*(path.read_bytes() for path in sources), stamp_of(folder, "wheel.stamp"))
+    if stamp_of(folder, f"{project.name}.stamp") != content:
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        run(*pip, "--force-reinstall", "--no-deps", project)
+        (folder / f"{project.name}.stamp").write_text(content)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Make or repair one environment under .venvs/.")
     parser.add_argument("name")

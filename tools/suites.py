@@ -22,12 +22,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from environments import ROOT, EnvironmentFailed, ensure
+from environments import ROOT, EnvironmentFailed, add, ensure
 from interpreters import Interpreter, discover
 
 LOGS = ROOT / "build" / "logs"
 GO_FOLDERS = ["go", "examples/polyglot/go"]
 NODE_INSTALLS = {"typescript": ["npm", "ci"], "examples/polyglot/node": ["npm", "install", "--no-audit", "--no-fund"]}
+STRICTTEST = ROOT / "python" / "stricttest"
 REQUIREMENTS = ROOT / "tests" / "python" / "requirements.txt"
 PYTEST_CLOSING = re.compile(r"\d+ (passed|failed|skipped|errors?)\b.* in [\d.]+s")
 GO_VERDICT = re.compile(r"^--- (PASS|FAIL|SKIP): ")
@@ -78,17 +79,23 @@ def run_rust(extra: list[str]) -> Verdict:
     )
 
 
-def run_python(interpreter: Interpreter, wheel: Path, extra: list[str]) -> Verdict:
-    name = f"python {interpreter.label}"
+def run_python(interpreter: Interpreter, wheel: Path, extra: list[str], suite: str = "python") -> Verdict:
+    name = f"{suite} {interpreter.label}"
+    is_strict = suite == "stricttest"
     try:
-        folder = ensure(f"test-{interpreter.label}", interpreter.path, [REQUIREMENTS], wheel)
+        # stricttest isolates every pytest of its environment, so its suite has environments of its own.
+        kind = "strict" if is_strict else "test"
+        folder = ensure(f"{kind}-{interpreter.label}", interpreter.path, [REQUIREMENTS], wheel)
+        if is_strict:
+            add(folder, STRICTTEST)
     except EnvironmentFailed as error:
         print(error, flush=True)
         return Verdict(name, f"no environment: {str(error).splitlines()[0]}", False, 0.0)
     # The suites of all interpreters share a machine; two workers each keep its cores busy while programs start.
     words = [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-n", "2", *(extra or ["."])]
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "PYTHON", "HERMETIC_"))}
-    code, lines, seconds = stream(name, words, ROOT / "tests" / "python", env)
+    home = ROOT / "tests" / "python" / "stricttest" if is_strict else ROOT / "tests" / "python"
+    code, lines, seconds = stream(name, words, home, env)
     closing = next((line.strip("= ") for line in reversed(lines) if PYTEST_CLOSING.search(line)), f"exit code {code}")
     return Verdict(name, closing, code == 0, seconds)
 
@@ -152,7 +159,10 @@ ONCE = {"rust": run_rust, "go": run_go, "node": run_node, "lockstep": run_lockst
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run test suites and close with one line for each.")
     parser.add_argument(
-        "suites", nargs="*", default=["rust", "python"], metavar="rust|go|node|lockstep|python|python:LABEL"
+        "suites",
+        nargs="*",
+        default=["rust", "python"],
+        metavar="rust|go|node|lockstep|python[:LABEL]|stricttest[:LABEL]",
     )
     parser.add_argument("--wheel", type=Path, help="the wheel under test; needed for python")
     own, extra = sys.argv[1:], []
@@ -164,16 +174,17 @@ def main() -> int:
         language, _, label = suite.partition(":")
         if language in ONCE:
             verdicts.append(ONCE[language](extra))
-        elif language == "python" and given.wheel:
+        elif language in ("python", "stricttest") and given.wheel:
             chosen = [one for one in discover() if one.label.startswith(label)]
             if not chosen:
                 parser.error(
                     f"no CPython {label or '3.10 or newer'} on this machine; python3 tools/interpreters.py lists them"
                 )
-            verdicts += [run_python(one, given.wheel, extra) for one in chosen]
+            verdicts += [run_python(one, given.wheel, extra, language) for one in chosen]
         else:
             parser.error(
-                f"unknown suite {suite!r}; {', '.join(ONCE)}, python and python:LABEL exist, and python needs --wheel"
+                f"unknown suite {suite!r}; {', '.join(ONCE)}, python and stricttest exist; these two take :LABEL "
+                f"and need --wheel"
             )
     width = max(len(verdict.name) for verdict in verdicts)
     print()

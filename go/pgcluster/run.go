@@ -53,6 +53,9 @@ waiting=$!
 exec 3<&-
 wait "$server"; status=$?
 kill "$waiting" 2>/dev/null
+# A server that was killed leaves its file, whose seventh line names the segment that guarded the data directory.
+set -- $(sed -n 7p postmaster.pid 2>/dev/null)
+[ -z "$2" ] || ipcrm -m "$2"
 cd /
 rm -rf -- "$run" "$sockets"
 exit "$status"

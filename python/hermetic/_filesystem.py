@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from hermetic import _native
 from hermetic._errors import SandboxError
 
 SUFFIXES_MAX = 1000
@@ -70,6 +71,7 @@ class FileSystem:
         os.environ.update({name: value for name, value in values.items() if name not in keep})
         self._is_entered = True
         self._temporary, tempfile.tempdir = tempfile.tempdir, os.environ.get("TMPDIR", str(self.tmp))
+        _native.set_home(home)
         if chdir:
             self._directory = os.getcwd()
             os.chdir(self.cwd)
@@ -77,6 +79,7 @@ class FileSystem:
 
     def _suspend(self) -> None:
         """Back to the outer directories, until `_resume`."""
+        _native.set_home(None)
         self._temporary, tempfile.tempdir = tempfile.tempdir, self._temporary
         if self._directory is not None:
             with suppress(FileNotFoundError):
@@ -86,6 +89,7 @@ class FileSystem:
             _watched.remove(self)
 
     def _resume(self) -> None:
+        _native.set_home(os.environ.get("HOME", str(self.home)))
         self._temporary, tempfile.tempdir = tempfile.tempdir, self._temporary
         if self._directory is not None:
             self._directory = os.getcwd()
@@ -98,6 +102,7 @@ class FileSystem:
             _watched.remove(self)
         if self._is_entered and not is_suspended:
             tempfile.tempdir = self._temporary
+            _native.set_home(None)
         if self._directory is not None and not is_suspended:
             try:
                 os.chdir(self._directory)
@@ -115,7 +120,9 @@ def create(seed: Any, test: str | None) -> FileSystem:
 
     A lock says that they are in use; another sandbox then takes the next suffix.
     """
-    base = os.path.join(os.path.realpath(tempfile.gettempdir()), f"hermetic-{os.getuid()}")
+    # stricttest moves the temporary directory to another place in each run; a seed's path must not move with it.
+    machine = os.environ.get("STRICTTEST_REAL_TMPDIR") or tempfile.gettempdir()
+    base = os.path.join(os.path.realpath(machine), f"hermetic-{os.getuid()}")
     try:
         os.makedirs(base, mode=0o700, exist_ok=True)
         if os.lstat(base).st_uid != os.getuid() or not os.path.isdir(base) or os.path.islink(base):

@@ -27,6 +27,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "monotonic": "fixed",
     "network_strict": False,
     "order": None,
+    "inherit": "on",
 }
 """In the order of the signature."""
 
@@ -36,6 +37,7 @@ CHOICES: Final[dict[str, tuple[str | None, ...]]] = {
     "fs": ("off", "isolate"),
     "monotonic": ("fixed", "continue"),
     "order": (None, "sorted", "chaos", "off"),
+    "inherit": ("on", "off"),
 }
 """Values that an option accepts, where they are a closed set."""
 
@@ -61,6 +63,7 @@ ACCEPTED: Final[dict[str, str]] = {
     "monotonic": "'fixed' or 'continue'",
     "network_strict": "True or False",
     "order": "'sorted', 'chaos', 'off', or None ('sorted' unless rng is 'off')",
+    "inherit": "'on' or 'off'",
 }
 """How an error text ends: "accepted is …"."""
 

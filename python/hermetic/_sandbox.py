@@ -204,6 +204,7 @@ class Sandbox(_Door):
         monotonic: Literal["fixed", "continue"] = "fixed",
         network_strict: bool = False,
         order: Literal["sorted", "chaos", "off"] | None = None,
+        inherit: Literal["on", "off"] = "on",
         test_id: str | None = None,
         automatic: bool = False,
         root: str | None = None,
@@ -255,6 +256,7 @@ class Sandbox(_Door):
             monotonic,
             network_strict,
             strict_replay,
+            inherit,
         )
         self._settings = self._settings_now = _settings.settings(self._options, extra, self._root or "")
         self._arm_if_plain()

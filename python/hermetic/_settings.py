@@ -41,6 +41,7 @@ STRICT_REPLAY = 1 << 9
 PINNED_CLOCK = 1 << 10
 PINNED_SEED = 1 << 11
 NETWORK_STRICT = 1 << 12
+INHERIT = 1 << 13
 
 CHOICES: Final = {
     "clock": ("virtual", "off"),
@@ -48,6 +49,7 @@ CHOICES: Final = {
     "fs": ("off", "isolate"),
     "monotonic": ("fixed", "continue"),
     "order": (None, "sorted", "chaos", "off"),
+    "inherit": ("on", "off"),
 }
 OPTIONS: Final = (
     "now",
@@ -62,6 +64,7 @@ OPTIONS: Final = (
     "monotonic",
     "network_strict",
     "strict_replay",
+    "inherit",
 )
 """The options that the engine takes, in the order in which `settings` gets them."""
 
@@ -122,7 +125,7 @@ def settings(values: Sequence[Any], extra: int, root: str) -> Settings:
 @lru_cache(maxsize=256, typed=True)
 def _settings(extra: int, root: str, *values: Any) -> Settings:
     config = dict(zip(OPTIONS, values))
-    for option in ("clock", "rng", "order", "monotonic"):
+    for option in ("clock", "rng", "order", "monotonic", "inherit"):
         choice(option, config[option])
     for option in ("allow_loopback", "allow_unix", "network_strict", "strict_replay"):
         switch(option, config[option])
@@ -142,6 +145,7 @@ def _settings(extra: int, root: str, *values: Any) -> Settings:
         (MONOTONIC_CONTINUE, config["monotonic"] == "continue"),
         (STRICT_REPLAY, config["strict_replay"]),
         (NETWORK_STRICT, config["network_strict"]),
+        (INHERIT, config["inherit"] == "on"),
     ):
         if is_wanted:
             flags |= flag

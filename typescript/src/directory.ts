@@ -26,9 +26,10 @@ const FILE_MODE = 0o600;
 /** The time of change, in seconds, of everything in a home that nobody touched: whatever is added, removed or rewritten gets a later one. */
 const UNTOUCHED_S = 1_000_000_000;
 const WAITING_COUNT_MAX = 8;
-const WAITING_MS_MAX = 50;
-/** Taken before a test can put a fake clock into their places. */
-const { setTimeout, clearTimeout } = globalThis;
+/** Runners start the next test within a turn or two of the event loop, and some kill the process soon after the last one. */
+const WAITING_TURN_COUNT_MAX = 2;
+/** Taken before a test can put a fake clock into its place. */
+const { setImmediate } = globalThis;
 
 export class Home {
   path: string;
@@ -138,16 +139,20 @@ class Homes {
   #count = 0;
   #inUseCount = 0;
   #waiting: Home[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  #turnCount = 0;
+  #isCounting = false;
 
   take(hasGitConfig: boolean): Home {
-    clearTimeout(this.#timer);
     const folder = (this.#folder ??= this.#open());
-    const at = this.#waiting.findLastIndex((home) => home.hasGitConfig === hasGitConfig);
-    const home = at < 0 ? Home.make(this.#path(folder, "home")) : this.#waiting.splice(at, 1)[0]!;
     this.#inUseCount += 1;
-    if (at >= 0) this.#rename(home, this.#path(folder, "home"));
-    if (hasGitConfig) home.writeGitConfig();
+    const at = this.#waiting.findLastIndex((home) => home.hasGitConfig === hasGitConfig);
+    if (at < 0) {
+      const home = Home.make(this.#path(folder, "home"));
+      if (hasGitConfig) home.writeGitConfig();
+      return home;
+    }
+    const home = this.#waiting.splice(at, 1)[0]!;
+    this.#rename(home, this.#path(folder, "home"));
     return home;
   }
 
@@ -159,10 +164,9 @@ class Homes {
     } else {
       home.remove();
     }
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(this.#close, WAITING_MS_MAX);
-    // Nobody waits for it: the process removes the folder when it ends.
-    this.#timer.unref?.();
+    this.#turnCount = 0;
+    if (!this.#isCounting) this.#countTurns();
+    this.#isCounting = true;
   }
 
   #path(folder: string, kind: string): string {
@@ -177,16 +181,28 @@ class Homes {
 
   #open(): string {
     const folder = fs.mkdtempSync(join(tmpdir(), "stricttest-"));
-    realProcess.once("exit", this.#close);
+    realProcess.once("exit", this.#remove);
     return folder;
   }
 
-  readonly #close = (): void => {
+  /** Waits some turns after the last home came back, then removes what waits. */
+  readonly #countTurns = (): void => {
+    this.#turnCount += 1;
+    if (this.#turnCount <= WAITING_TURN_COUNT_MAX) {
+      setImmediate(this.#countTurns);
+      return;
+    }
+    this.#isCounting = false;
     for (const home of this.#waiting.splice(0)) home.remove();
-    if (this.#inUseCount > 0 || this.#folder === undefined) return;
-    realProcess.removeListener("exit", this.#close);
+    if (this.#inUseCount === 0) this.#remove();
+  };
+
+  readonly #remove = (): void => {
+    if (this.#folder === undefined) return;
+    realProcess.removeListener("exit", this.#remove);
     removeAll(this.#folder);
     this.#folder = undefined;
+    this.#waiting = [];
   };
 }
 

@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmdirSync,
   rmSync,
+  statSync,
   symlinkSync,
   unlinkSync,
   writeFileSync,
@@ -87,6 +88,7 @@ const ENDINGS = {
   "at once": "process.exit(0);",
   "by an error": "throw new Error('x');",
   "with fake timers": "",
+  "in the middle of a test": "isolate({ after: () => {} });",
 };
 
 for (const [name, ending] of Object.entries(ENDINGS)) {
@@ -95,7 +97,7 @@ for (const [name, ending] of Object.entries(ENDINGS)) {
     t.after(() => rmSync(temporary, { recursive: true }));
     const program = `
       import { isolate } from "stricttest";
-      globalThis.setTimeout = () => ({});
+      globalThis.setImmediate = () => ({});
       let end;
       isolate({ after: (fn) => (end = fn) });
       end();
@@ -107,10 +109,16 @@ for (const [name, ending] of Object.entries(ENDINGS)) {
   });
 }
 
-test("waiting homes go soon while the process goes on", async (t) => {
-  const home = during(throwawayHome);
-  const folder = join(home, "..");
-  const gone = () => !existsSync(folder);
-  for (let turn = 0; turn < 400 && !gone(); turn += 1) await new Promise((resolve) => setTimeout(resolve, 5));
-  assert.ok(gone());
+test("waiting homes go soon while the process goes on", async () => {
+  const folder = join(during(throwawayHome), "..");
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  for (let count = 0; count < 100 && existsSync(folder); count += 1) await turn();
+  assert.ok(!existsSync(folder));
+});
+
+test("a home that nobody touched is the next test's, under another name", () => {
+  const look = (own) => (isolate(own), [process.env.HOME, statSync(process.env.HOME).ino]);
+  const [[firstPath, first], [secondPath, second]] = [during(look), during(look)];
+  assert.equal(first, second);
+  assert.notEqual(firstPath, secondPath);
 });

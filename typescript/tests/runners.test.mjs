@@ -1,7 +1,8 @@
 /** The package as it is packed, installed beside suites of other runners, each run as a user would. */
 
 import assert from "node:assert/strict";
-import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { before, test } from "node:test";
 import { PACKAGE, run } from "./support.mjs";
@@ -41,8 +42,15 @@ const RUNNERS = {
 };
 
 for (const [name, { args, files }] of Object.entries(RUNNERS)) {
-  const start = (file, more = []) =>
-    run(process.execPath, [...args, `${file}${files}`, ...more], { cwd: join(PROJECT, name) });
+  const start = (file) => {
+    const temporary = mkdtempSync(join(tmpdir(), "runner-"));
+    const options = { cwd: join(PROJECT, name), env: { TMPDIR: temporary } };
+    const done = run(process.execPath, [...args, `${file}${files}`], options);
+    const left = readdirSync(temporary).filter((entry) => entry.startsWith("stricttest-"));
+    rmSync(temporary, { recursive: true });
+    assert.deepEqual(left, [], "homes are left behind");
+    return done;
+  };
 
   test(`${name}: each test is isolated`, () => {
     const { status, output } = start("isolated");

@@ -11,7 +11,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Changes with every change to this file.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// The exported function that returns the [`Api`]: `extern "C" fn() -> *const Api`.
 pub const SYMBOL: &core::ffi::CStr = c"hermetic_abi";
@@ -100,6 +100,8 @@ pub mod flag {
     pub const PINNED_SEED: u32 = 1 << 11;
     /// A refusal fails the test even if the code under test swallowed it.
     pub const NETWORK_STRICT: u32 = 1 << 12;
+    /// Programs that the sandbox starts take part in it.
+    pub const INHERIT: u32 = 1 << 13;
 }
 
 /// What [`Api::enter`] is told.
@@ -330,6 +332,9 @@ pub struct Api {
     pub floor_leave: unsafe extern "C" fn(id: i64) -> i32,
     /// Adds an entry to every floor: a helper socket of the harness.
     pub floor_allow: unsafe extern "C" fn(entry: Slice, error: *mut Text) -> i32,
+    /// What `getpwuid` and its fellows tell of this user's home directory while a sandbox has one of its own; absent goes back
+    /// to the floor's, or to the real one. For the whole process.
+    pub set_home: unsafe extern "C" fn(home: Slice) -> i32,
     /// Adds a finding of a front end's. What `check_address` and `check_host` answer for a floor (its kind tells) is not
     /// recorded until it is noted like this, so that the front end can say more about the call site.
     pub floor_note: unsafe extern "C" fn(finding: *const Finding) -> i32,

@@ -281,6 +281,25 @@ impl Sandbox {
         level.children - 1
     }
 
+    /// Names the calling thread, the first of a started program: its maker chose the name.
+    pub fn become_pedigree(&self, thread: &mut Thread, pedigree: Pedigree) {
+        let key = *lock(&self.key);
+        thread.pedigree = pedigree;
+        thread.levels[self.depth].begin(self.generation(), &key, pedigree, 0, 0);
+    }
+
+    /// The name of a program that the thread is about to start.
+    pub fn child_pedigree(&self, thread: &mut Thread) -> Pedigree {
+        let ordinal = self.next_child(thread);
+        self.level(thread).pedigree.child(ordinal)
+    }
+
+    /// The hash seed of started programs that want one.
+    pub fn hash_seed(&self) -> u32 {
+        let key = *lock(&self.key);
+        Stream::new(&key, Pedigree::ROOT, Purpose::HashSeed).next_u64() as u32
+    }
+
     /// Prepares the record of a thread that `maker` is about to start.
     pub fn spawn(&self, maker: &mut Thread, child: &mut Thread) {
         let ordinal = self.next_child(maker);

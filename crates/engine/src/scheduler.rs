@@ -218,7 +218,7 @@ impl Scheduler<'_> {
     }
 
     /// What to do now. `is_external`, asked before time jumps, tells whether something that is no part of the table may still
-    /// answer. `is_asleep` tells whether the kernel has that thread asleep, and nothing that it waits for has come; it is
+    /// answer. `is_asleep` tells whether the kernel has a waiting thread asleep, and nothing that it waits for has come; it is
     /// asked first of all, and once more (`true`) after `is_external` said no: what a child left behind when it ended is there
     /// by then.
     pub fn next(&mut self, is_external: impl FnOnce() -> bool, mut is_asleep: impl FnMut(usize, bool) -> bool) -> Step {
@@ -238,7 +238,7 @@ impl Scheduler<'_> {
 
     fn are_asleep(&self, mut is_asleep: impl FnMut(usize) -> bool) -> bool {
         let mut entries = self.entries.iter().enumerate();
-        entries.all(|(slot, entry)| entry.state != State::Asleep || is_asleep(slot))
+        entries.all(|(slot, entry)| !matches!(entry.state, State::Asleep | State::Parked) || is_asleep(slot))
     }
 
     fn jump(&mut self, is_external: impl FnOnce() -> bool, is_asleep: impl FnMut(usize) -> bool) -> Step {

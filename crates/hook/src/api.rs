@@ -4,16 +4,16 @@ use crate::guard::{self, Call};
 use crate::host::{self, Registered};
 use crate::page::{self, Page};
 use crate::sink::Scratch;
-use crate::{attach, condition, floor, fork, network, openssl, parking, threads};
+use crate::{attach, condition, floor, fork, inherit, network, openssl, parking, semaphores, threads};
 use core::ffi::{c_char, c_void};
 use core::fmt::Write;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use hermetic_abi::{flag, status, Api, Config, Finding, FloorConfig, Host, Outcome, Slice, Text, ABI_VERSION};
 use hermetic_engine::floor::FloorSettings;
 use hermetic_engine::recorder::BoxedSink;
 use hermetic_engine::sandbox::{Journaling, Mode, Settings};
 use hermetic_engine::thread::LEVELS_MAX;
-use hermetic_engine::{EnterError, Sandbox};
+use hermetic_engine::{EnterError, Sandbox, Thread};
 use hermetic_model::clock::{Clock, MONOTONIC_ORIGIN_NS};
 use hermetic_model::stream::Purpose;
 use hermetic_policy::Target;
@@ -50,6 +50,7 @@ static API: Api = Api {
     floor_enter,
     floor_leave,
     floor_allow,
+    set_home,
     floor_note,
     floor_pending,
     floor_take,
@@ -64,6 +65,7 @@ pub extern "C" fn hermetic_abi() -> *const Api {
 
 /// Sandboxes by level, and their pages; made when a level is first used, never freed (H7).
 static LEVELS: [AtomicPtr<Sandbox>; LEVELS_MAX] = [const { AtomicPtr::new(core::ptr::null_mut()) }; LEVELS_MAX];
+static PAGE_FDS: [AtomicI32; LEVELS_MAX] = [const { AtomicI32::new(-1) }; LEVELS_MAX];
 static PAGES: [AtomicPtr<Page>; LEVELS_MAX] = [const { AtomicPtr::new(core::ptr::null_mut()) }; LEVELS_MAX];
 
 /// What entering and leaving change; hooks never look at it.
@@ -114,9 +116,24 @@ fn level(depth: usize) -> Option<&'static Sandbox> {
 }
 
 /// The page of a level that has been used before.
-fn page_of(depth: usize) -> Option<&'static Page> {
+pub fn page_of(depth: usize) -> Option<&'static Page> {
     // SAFETY: null, or the address of a page that is never unmapped (H7).
     unsafe { PAGES[depth].load(Ordering::Acquire).as_ref() }
+}
+
+/// Enters the sandbox of a parent process, on its page, as the lowest level of this one.
+pub fn enter_inherited(page: &'static Page, settings: &Settings<'_>, thread: &mut Thread) -> Option<&'static Sandbox> {
+    let sandbox: &'static Sandbox = Box::leak(Box::new(Sandbox::new(0, &page.clockwork)));
+    let id = GENERATION.fetch_add(1, Ordering::Relaxed) + 1;
+    sandbox.enter(id, settings, Journaling::None, thread).ok()?;
+    PAGES[0].store(core::ptr::from_ref(page).cast_mut(), Ordering::Release);
+    LEVELS[0].store(core::ptr::from_ref(sandbox).cast_mut(), Ordering::Release);
+    let is_seeded = sandbox.entropy_mode() != Mode::Off;
+    let flags = settings.flags;
+    desk().entered.push(Entered { id: id as i64, flags, is_seeded, is_suspended: false });
+    openssl::switch(is_seeded);
+    guard::activate(Some(sandbox));
+    Some(sandbox)
 }
 
 /// The sandbox and page of a level, made if need be.
@@ -125,7 +142,8 @@ fn make_level(depth: usize) -> Result<(&'static Sandbox, &'static Page), (i32, S
         return Ok((sandbox, page));
     }
     let refused = || (status::SYSTEM, format!("no memory for a clock page: {}", std::io::Error::last_os_error()));
-    let (page, _fd) = page::create().ok_or_else(refused)?;
+    let (page, fd) = page::create().ok_or_else(refused)?;
+    PAGE_FDS[depth].store(fd, Ordering::Release);
     let sandbox: &'static Sandbox = Box::leak(Box::new(Sandbox::new(depth, &page.clockwork)));
     PAGES[depth].store(core::ptr::from_ref(page).cast_mut(), Ordering::Release);
     LEVELS[depth].store(core::ptr::from_ref(sandbox).cast_mut(), Ordering::Release);
@@ -194,6 +212,8 @@ unsafe extern "C" fn api_attach(host: *const Host, error: *mut Text) -> i32 {
         host::register(*host);
     }
     condition::learn();
+    semaphores::learn();
+    inherit::learn_path();
     fork::prepare();
     match attach::attach() {
         Ok(()) => status::OK,
@@ -264,6 +284,7 @@ unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
     let is_seeded = sandbox.entropy_mode() != Mode::Off;
     desk.entered.push(Entered { id: id as i64, flags: config.flags, is_seeded, is_suspended: false });
     openssl::switch(is_seeded);
+    inherit::hand_on(page, PAGE_FDS[depth].load(Ordering::Acquire), sandbox, &settings);
     parking::reset(page, id, sandbox.schedule_seed());
     parking::switch(Some(page), 0);
     guard::activate(Some(sandbox));
@@ -603,6 +624,16 @@ unsafe extern "C" fn floor_allow(entry: Slice, error: *mut Text) -> i32 {
     match floor::allow(entry) {
         Ok(()) => status::OK,
         Err(text) => fail(error, status::INVALID, text),
+    }
+}
+
+unsafe extern "C" fn set_home(home: Slice) -> i32 {
+    let _real = RealSection::begin();
+    // SAFETY: the caller's slice lives as long as the call.
+    if floor::set_home(unsafe { bytes(home) }) {
+        status::OK
+    } else {
+        status::INVALID
     }
 }
 

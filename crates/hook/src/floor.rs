@@ -21,6 +21,12 @@ static OWNER: AtomicI32 = AtomicI32::new(0);
 /// What getpwuid tells, or null. Texts are never freed: an entry that a program keeps may point to one (H7).
 static HOME: AtomicPtr<core::ffi::c_char> = AtomicPtr::new(core::ptr::null_mut());
 
+/// What getpwuid tells while a sandbox has a home directory of its own, or null.
+static SANDBOX_HOME: AtomicPtr<core::ffi::c_char> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The last home of a sandbox: entering the same place again costs no memory.
+static LAST_HOME: Mutex<Option<&'static CStr>> = Mutex::new(None);
+
 /// Homes and spools of the floors, lowest first.
 static EXTRAS: Mutex<Vec<Extra>> = Mutex::new(Vec::new());
 
@@ -70,7 +76,31 @@ fn publish_home(extras: &[Extra]) {
 /// The home directory that this user has here, as C text that lives for ever; null leaves the real one.
 #[inline]
 pub fn home() -> *mut core::ffi::c_char {
-    HOME.load(Ordering::Acquire)
+    let nearest = SANDBOX_HOME.load(Ordering::Acquire);
+    if nearest.is_null() {
+        HOME.load(Ordering::Acquire)
+    } else {
+        nearest
+    }
+}
+
+/// A sandbox has a home directory of its own; an empty path: no more. False: the path has a NUL.
+pub fn set_home(path: &[u8]) -> bool {
+    if path.is_empty() {
+        SANDBOX_HOME.store(core::ptr::null_mut(), Ordering::Release);
+        return true;
+    }
+    let mut last = LAST_HOME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let home = match *last {
+        Some(home) if home.to_bytes() == path => home,
+        _ => match CString::new(path) {
+            Ok(new) => Box::leak(new.into_boxed_c_str()),
+            Err(_) => return false,
+        },
+    };
+    *last = Some(home);
+    SANDBOX_HOME.store(home.as_ptr().cast_mut(), Ordering::Release);
+    true
 }
 
 #[inline]

@@ -11,6 +11,27 @@ pub fn register(table: Table) {
     TABLE.store(Box::into_raw(Box::new(table)), Ordering::Release);
 }
 
+/// Without a front end, in a program that was started by one: CPython is recognised by a function of its C API, which is all
+/// that waits need.
+pub fn discover() {
+    if table().is_some() {
+        return;
+    }
+    let Some(address) = hermetic_sys::symbol::global(c"PyGILState_Check") else { return };
+    type Check = unsafe extern "C" fn() -> core::ffi::c_int;
+    // SAFETY: the function of that name in CPython's C API has this type and may be called from any thread.
+    let check = unsafe { core::mem::transmute::<usize, Check>(address) };
+    register(Table {
+        size: size_of::<Table>() as u32,
+        image: address as *const core::ffi::c_void,
+        is_running: Some(check),
+        place: None,
+        describe: None,
+        is_importing: None,
+        interrupt: None,
+    });
+}
+
 /// An address inside the interpreter's image, or zero.
 pub fn image() -> usize {
     table().map_or(0, |table| table.image as usize)

@@ -8,6 +8,7 @@
 //! * [`guard`] is how each hook begins; [`threads`] keeps the records of threads; [`fork`] carries both over a fork
 //! * [`parking`] makes waits virtual over the [`page`] that processes share; [`settle`] carries decisions out, [`watch`] looks
 //!   after what rings no bell
+//! * [`inherit`] lets started programs take part
 //! * [`wait`], [`condition`], [`address`], [`descriptors`], [`openssl`], [`sink`] convert at the edge
 //! * [`network`] asks the sandbox, then [`floor`], which lies under all sandboxes
 //! * [`api`] is the C ABI; [`host`] is the language above
@@ -26,6 +27,7 @@ mod floor;
 mod fork;
 mod guard;
 mod host;
+mod inherit;
 mod inside;
 mod libc;
 mod network;
@@ -33,6 +35,7 @@ mod openssl;
 mod page;
 mod parking;
 mod pipes;
+mod semaphores;
 mod settle;
 mod sink;
 mod table;

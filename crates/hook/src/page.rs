@@ -4,6 +4,7 @@
 //! names its holder, so that a holder which was killed does not stop the rest. While a thread holds the lock its signals
 //! wait: a handler that posts a semaphore must not come back here.
 
+use crate::inherit::Inheritance;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -17,7 +18,7 @@ pub const THREADS_MAX: usize = 1024;
 pub const PROCESSES_MAX: usize = 128;
 
 /// Changes with every change to the page's layout, or to what its fields mean.
-pub const PAGE_VERSION: u32 = 2;
+pub const PAGE_VERSION: u32 = 3;
 
 /// Shared memory; all-zero bytes are a valid, unused page.
 #[repr(C)]
@@ -29,6 +30,7 @@ pub struct Page {
     pub clockwork: Clockwork,
     /// Places that were ever used in this sandbox.
     pub seats: AtomicU32,
+    pub inheritance: Inheritance,
     table: UnsafeCell<Table>,
     cells: [Cell; THREADS_MAX],
 }
@@ -73,6 +75,8 @@ pub struct Cell {
     /// The thread itself said that it was going to wait in the kernel. Where it did not, it is asleep only for as long as it has
     /// not run since it was seen so.
     pub is_announced: AtomicU32,
+    /// It waits for its bell and nothing else.
+    pub is_parked: AtomicU32,
     /// The thread has come back from the kernel and wants the lock to say so; it may sleep for that lock.
     pub is_back: AtomicU32,
     /// The thread waits for the page's lock: the kernel has it asleep, and yet it is about to do something.
@@ -225,12 +229,38 @@ pub fn create() -> Option<(&'static Page, i32)> {
     if unsafe { libc::ftruncate(fd, size_of::<Page>() as i64) } != 0 {
         return None;
     }
+    let fd = crate::pipes::move_up(fd);
     let page = open(fd)?;
     page.version.store(PAGE_VERSION, Ordering::Release);
     for cell in &page.cells {
         cell.pipe.store(-1, Ordering::Relaxed);
     }
     Some((page, fd))
+}
+
+/// Maps the page that another process has open under that descriptor.
+pub fn open_of(process: i32, fd: i32) -> Option<&'static Page> {
+    let path = std::ffi::CString::new(format!("/proc/{process}/fd/{fd}")).ok()?;
+    // SAFETY: a C string and flags.
+    let own = unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+    if own < 0 {
+        return None;
+    }
+    let mut stat = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: our descriptor, valid for writing.
+    let error = unsafe { libc::fstat(own, stat.as_mut_ptr()) };
+    // SAFETY: zeroed or filled.
+    let stat = unsafe { stat.assume_init() };
+    if error != 0 || stat.st_size != size_of::<Page>() as i64 {
+        return None;
+    }
+    let page = open(own)?;
+    if page.version.load(Ordering::Acquire) != PAGE_VERSION {
+        return None;
+    }
+    // SAFETY: our descriptor; the map keeps the memory.
+    unsafe { libc::close(own) };
+    Some(page)
 }
 
 /// Maps the page behind a descriptor.

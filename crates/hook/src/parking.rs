@@ -56,15 +56,24 @@ pub struct Place {
     epoch: u64,
 }
 
+/// The generation of the page that this process takes part in.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
 /// Makes this page the one of the moment, or none. All waits of this process end and go on elsewhere.
 pub fn switch(page: Option<&'static Page>, process: u32) {
     if let Some(old) = page_now() {
         let mut locked = old.lock();
         let own = PROCESS.load(Ordering::Relaxed);
         locked.scheduler().move_all(own, |slot| ring(old, slot));
+        if own == 0 {
+            // Programs that were started inside find out that it is over.
+            old.generation.store(0, Ordering::Release);
+            (0..locked.table().high as usize).for_each(|slot| ring(old, slot));
+        }
     }
     let new = page.map_or(core::ptr::null_mut(), |page| core::ptr::from_ref(page).cast_mut());
     PROCESS.store(process, Ordering::Relaxed);
+    GENERATION.store(page.map_or(0, |page| page.generation.load(Ordering::Acquire)), Ordering::Relaxed);
     EPOCH.fetch_add(1, Ordering::AcqRel);
     PAGE.store(new, Ordering::Release);
 }
@@ -101,6 +110,10 @@ fn is_virtual(sandbox: &Sandbox) -> bool {
 /// The calling thread's place; it sits down if it has none in this epoch.
 fn place_of(thread: &mut Thread) -> Option<Place> {
     let page = page_now()?;
+    if is_over(page) {
+        abandon();
+        return None;
+    }
     let epoch = EPOCH.load(Ordering::Acquire);
     let process = PROCESS.load(Ordering::Relaxed);
     if thread.seat.epoch != epoch {
@@ -108,6 +121,14 @@ fn place_of(thread: &mut Thread) -> Option<Place> {
         sit_down(&mut locked, thread, epoch, process, true)?;
     }
     Some(Place { page, slot: thread.seat.slot as usize, process, epoch })
+}
+
+/// The sandbox of a parent process is over: the world is real from here on.
+#[cold]
+fn abandon() {
+    guard::activate(None);
+    PAGE.store(core::ptr::null_mut(), Ordering::Release);
+    EPOCH.fetch_add(1, Ordering::AcqRel);
 }
 
 fn sit_down(locked: &mut Locked<'_>, thread: &mut Thread, epoch: u64, process: u32, runs: bool) -> Option<usize> {
@@ -176,6 +197,7 @@ fn fill_cell(cell: &Cell, thread: i32, pthread: u64) {
     cell.thread.store(thread, Ordering::Relaxed);
     cell.suspect.store(0, Ordering::Relaxed);
     cell.is_announced.store(0, Ordering::Relaxed);
+    cell.is_parked.store(0, Ordering::Relaxed);
     cell.is_back.store(0, Ordering::Relaxed);
     cell.is_locking.store(0, Ordering::Relaxed);
     cell.pipe.store(-1, Ordering::Relaxed);
@@ -325,6 +347,7 @@ pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> 
             WAITING.fetch_sub(1, Ordering::AcqRel);
             return Some(Waited::Signalled);
         }
+        place.page.cell(place.slot).is_parked.store(1, Ordering::Relaxed);
         locked.scheduler().wait(place.slot, channel as u64, deadline_ns, false, holds_host);
         settle_waiting(&mut locked, place.slot, || true);
         if let Some(outcome) = take_turn(&mut locked, &place) {
@@ -342,7 +365,63 @@ pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> 
 
 /// Whether the table is another one by now.
 pub fn is_stale(place: &Place) -> bool {
-    place.epoch != EPOCH.load(Ordering::Acquire)
+    place.epoch != EPOCH.load(Ordering::Acquire) || is_over(place.page)
+}
+
+/// Whether the sandbox that this process takes part in was left by the process that had entered it.
+fn is_over(page: &Page) -> bool {
+    page.generation.load(Ordering::Acquire) != GENERATION.load(Ordering::Relaxed)
+}
+
+/// A started program takes part.
+pub fn enter_inherited(page: &'static Page, process: u32, thread: &mut Thread) {
+    switch(Some(page), process);
+    thread.seat.is_host = crate::host::image() != 0;
+    let _ = place_of(thread);
+}
+
+/// This process ends, and its threads with it.
+pub fn leave_process() {
+    let Some(page) = page_now() else { return };
+    let process = PROCESS.load(Ordering::Relaxed);
+    // SAFETY: no preconditions.
+    if process != 0 && !crate::fork::is_borrowed() {
+        forget_process(page, process);
+    }
+}
+
+/// A process was seen to have ended.
+pub fn process_ended(number: i32) {
+    let Some(page) = page_now() else { return };
+    if page.seats.load(Ordering::Relaxed) < 2 {
+        return;
+    }
+    let index = page.lock().table().processes.iter().position(|&process| process == number);
+    if let Some(process) = index.filter(|&process| process != 0) {
+        forget_process(page, process as u32);
+    }
+}
+
+/// Removes what the calling process was before it became another program.
+pub fn forget_former(page: &'static Page) {
+    // SAFETY: no preconditions.
+    let own = unsafe { libc::getpid() };
+    let processes = page.lock().table().processes;
+    for (index, _) in processes.iter().enumerate().filter(|(_, &process)| process == own) {
+        forget_process(page, index as u32);
+    }
+}
+
+fn forget_process(page: &'static Page, process: u32) {
+    let mut locked = page.lock();
+    for slot in 0..locked.table().high as usize {
+        let entry = locked.table().entries[slot];
+        if entry.state != State::Free && entry.process == process {
+            locked.scheduler().remove(slot);
+        }
+    }
+    locked.table().processes[process as usize] = 0;
+    settle(&mut locked);
 }
 
 fn conclude(place: Place, deadline_ns: i64, outcome: Outcome, is_interrupted: bool) -> Waited {
@@ -439,6 +518,7 @@ pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) ->
 fn announce(place: &Place) {
     let cell = place.page.cell(place.slot);
     cell.is_announced.store(1, Ordering::Relaxed);
+    cell.is_parked.store(0, Ordering::Relaxed);
     cell.is_back.store(0, Ordering::SeqCst);
 }
 
@@ -554,6 +634,69 @@ pub fn in_kernel<R>(mut attempt: impl FnMut() -> Option<R>, wait: impl FnOnce() 
     result
 }
 
+/// Waits for something that other processes may end as well as this one, so that only the kernel knows: `attempt` makes the
+/// wait really, for at most the nanoseconds it is told, and says whether that was enough. None: the wait is not ours to make.
+pub fn wait_in_kernel(ns: Option<i64>, mut attempt: impl FnMut(i64) -> Attempt) -> Option<Waited> {
+    let mut call = Call::enter()?;
+    if !is_virtual(call.sandbox) {
+        return None;
+    }
+    let holds_host = call.thread().seat.is_host && Registered.is_running();
+    let place = place_of(call.thread())?;
+    let deadline_ns = ns.map_or(NEVER, |ns| place.page.clockwork.elapsed().saturating_add(ns));
+    {
+        let mut locked = place.page.lock();
+        if is_stale(&place) {
+            return Some(Waited::Moved { left_ns: ns });
+        }
+        WAITING.fetch_add(1, Ordering::AcqRel);
+        announce(&place);
+        locked.scheduler().wait(place.slot, 0, deadline_ns, true, holds_host);
+        settle_waiting(&mut locked, place.slot, || true);
+    }
+    drop(call);
+    let (outcome, is_interrupted) = attempt_until_turn(place, &mut attempt);
+    WAITING.fetch_sub(1, Ordering::AcqRel);
+    Some(conclude(place, deadline_ns, outcome, is_interrupted))
+}
+
+/// How a part of a real wait went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    Done,
+    TimedOut,
+    Interrupted,
+}
+
+fn attempt_until_turn(place: Place, attempt: &mut impl FnMut(i64) -> Attempt) -> (Outcome, bool) {
+    let mut watch = Watch::begin();
+    let is_back = &place.page.cell(place.slot).is_back;
+    loop {
+        if let Some(outcome) = turn(&place) {
+            return (outcome, false);
+        }
+        is_back.store(0, Ordering::SeqCst);
+        let got = attempt(watch.period_ns);
+        is_back.store(1, Ordering::SeqCst);
+        if got == Attempt::TimedOut {
+            watch.look(&place, &mut []);
+            continue;
+        }
+        let may_run = {
+            let mut locked = place.page.lock();
+            is_stale(&place) || {
+                let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
+                settle(&mut locked);
+                may_run
+            }
+        };
+        if !may_run {
+            await_turn(place, false);
+        }
+        return (Outcome::Signalled, got == Attempt::Interrupted);
+    }
+}
+
 /// Runs a call on a descriptor that waits, unless the descriptor is ready: most are, and cost one look.
 #[inline]
 pub fn when_ready<R>(fd: i32, events: i16, act: impl FnOnce() -> R) -> R {
@@ -610,6 +753,7 @@ pub fn await_host_lock(condition: usize, unlock: impl FnOnce()) -> bool {
         WAITING.fetch_add(1, Ordering::AcqRel);
         unlock();
         if is_kept {
+            place.page.cell(place.slot).is_parked.store(1, Ordering::Relaxed);
             locked.scheduler().wait(place.slot, condition as u64, NEVER, false, false);
         } else {
             locked.scheduler().come_back(place.slot, Outcome::Signalled);

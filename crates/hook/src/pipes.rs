@@ -36,7 +36,8 @@ pub fn of(slot: usize) -> Option<Pipe> {
     Some(pipe)
 }
 
-fn move_up(fd: i32) -> i32 {
+/// Moves a descriptor of ours out of the program's way.
+pub fn move_up(fd: i32) -> i32 {
     // SAFETY: our descriptor.
     let moved = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, FD_MIN) };
     if moved < 0 {

@@ -25,12 +25,21 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
     loop {
         let mut is_waking = false;
         let processes = locked.table().processes;
+        // SAFETY: no preconditions.
+        let own = unsafe { libc::getpid() };
         let step = locked.scheduler().next(
             || children::is_external(&processes),
             |slot, is_final| {
                 let cell = page.cell(slot);
                 if slot == me {
                     return !is_final || still_waits();
+                }
+                // A parked thread of this process waits for nothing but its bell. One of another process may be dying.
+                if cell.process.load(Ordering::Relaxed) == own
+                    && cell.pipe.load(Ordering::Relaxed) < 0
+                    && cell.is_parked.load(Ordering::Relaxed) != 0
+                {
+                    return true;
                 }
                 // The kernel is asked first: a thread that comes back after that is still asleep for all that matters here.
                 let is_asleep =
@@ -68,7 +77,7 @@ pub fn is_asleep(cell: &Cell) -> bool {
 
 /// Whether a thread that did not announce its wait has run since it was seen asleep.
 pub fn has_run_since_seen(cell: &Cell) -> bool {
-    if cell.is_announced.load(Ordering::Relaxed) != 0 {
+    if cell.is_announced.load(Ordering::Relaxed) != 0 || cell.is_parked.load(Ordering::Relaxed) != 0 {
         return false;
     }
     let slices = task::slices(cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));

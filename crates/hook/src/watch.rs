@@ -106,6 +106,8 @@ fn observe_running(locked: &mut Locked<'_>, place: &Place, now_ns: i64) {
             cell.suspect_ns.store(now_ns, Ordering::Relaxed);
         } else if slices != 0 && now_ns - cell.suspect_ns.load(Ordering::Relaxed) > SUSPICION_NS {
             cell.is_announced.store(0, Ordering::Relaxed);
+            cell.is_back.store(0, Ordering::SeqCst);
+            cell.is_parked.store(0, Ordering::Relaxed);
             locked.scheduler().observe(slot, true);
         }
     }

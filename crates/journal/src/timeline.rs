@@ -33,6 +33,7 @@ const DEFAULTS: &[(&str, Option<&str>)] = &[
     ("deep_datetime", None),
     ("env", None),
     ("fs", Some("off")),
+    ("inherit", Some("on")),
     ("monotonic", Some("fixed")),
     ("network", Some("block")),
     ("network_strict", Some("no")),

@@ -375,7 +375,7 @@ impl Drop for Cluster {
 
 impl Link {
     fn open(control: &Path) -> Result<Link> {
-        let stream = UnixStream::connect(control).map_err(|error| gone(&error.to_string()))?;
+        let stream = crate::socket::open(control).map_err(|error| gone(&error.to_string()))?;
         Ok(Link { process: std::process::id(), stream: BufReader::new(stream) })
     }
 

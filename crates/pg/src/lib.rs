@@ -8,7 +8,7 @@
 //! | `cluster` | the client: starts a supervisor, asks it for databases, runs statements |
 //! | `supervisor`, `server`, `stage`, `desk`, `requests` | the process that owns the server, outlives its owner and cleans up |
 //! | `registry` | which runs there are, and sweeping what a dead one left |
-//! | `wire`, `message` | the protocols: PostgreSQL's, and our own between client and supervisor |
+//! | `wire`, `message`, `socket` | the protocols: PostgreSQL's, and our own between client and supervisor |
 //!
 //! Front ends convert and name errors; they decide nothing. Clients read no clock and wait without time-outs, so a virtual
 //! clock in their process changes nothing here: all that takes time is the supervisor's, a program of its own.
@@ -30,6 +30,7 @@ mod plan;
 mod registry;
 mod requests;
 mod server;
+mod socket;
 mod stage;
 mod supervisor;
 mod template;

@@ -95,7 +95,7 @@ impl Connection {
     /// # Errors
     /// No server listens there, or it refuses the user or the database, or has no connection left.
     pub fn open(socket: &Path, user: &str, database: &str) -> Result<Connection, Failure> {
-        let mut connection = Connection { stream: BufReader::new(UnixStream::connect(socket)?) };
+        let mut connection = Connection { stream: BufReader::new(crate::socket::open(socket)?) };
         let mut body = PROTOCOL.to_be_bytes().to_vec();
         for text in ["user", user, "database", database, "application_name", "hermetic", "client_encoding", "UTF8", ""]
         {

@@ -216,6 +216,15 @@ pub fn floor_allow(py: Python<'_>, entry: &str) -> PyResult<()> {
     Ok(())
 }
 
+/// The home directory that `pwd` tells while a sandbox has one of its own; None goes back to the floor's, or to the real one.
+#[pyfunction]
+pub fn set_home(home: Option<&str>) {
+    if let Ok(api) = engine::attached() {
+        // SAFETY: the text outlives the call.
+        unsafe { (api.set_home)(engine::slice(home.unwrap_or("").as_bytes())) };
+    }
+}
+
 /// How many findings wait.
 #[pyfunction]
 pub fn floor_pending() -> u32 {

@@ -50,7 +50,7 @@ mod _native {
     use crate::floor::{
         floor_allow, floor_classes, floor_decide, floor_enter, floor_is_bare_run_refused, floor_leave,
         floor_note_process, floor_pending, floor_plan, floor_push, floor_settings, floor_take, floor_temp_trouble,
-        floor_watch, floor_watch_now,
+        floor_watch, floor_watch_now, set_home,
     };
     #[pymodule_export]
     use crate::host::{current_place, is_frame_direct};

@@ -34,6 +34,21 @@ pub fn object_base(address: usize) -> Option<usize> {
     (found != 0).then_some(info.dli_fbase as usize)
 }
 
+/// The file that the object containing `address` was loaded from.
+pub fn object_path(address: usize) -> Option<String> {
+    let mut info = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: the structure is valid for writing; any address may be asked for.
+    let found = unsafe { libc::dladdr(address as *const c_void, info.as_mut_ptr()) };
+    // SAFETY: zeroed or filled; all fields are pointers that may be null.
+    let info = unsafe { info.assume_init() };
+    if found == 0 || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: the linker's name of a loaded object.
+    let name = unsafe { CStr::from_ptr(info.dli_fname) }.to_str().ok()?;
+    std::fs::canonicalize(name).ok()?.into_os_string().into_string().ok()
+}
+
 /// Version of the running glibc, for example `(2, 36)`. `None` under another libc.
 pub fn glibc_version() -> Option<(u32, u32)> {
     let address = global(c"gnu_get_libc_version")?;

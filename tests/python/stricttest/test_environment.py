@@ -203,3 +203,49 @@ def test_a_work_tree_above_the_project_counts_as_well(floored, git, tmp_path):
     place.mkdir()
     ran = floored.pytest(env={"TMPDIR": str(place)})
     assert ran.code == 4 and str(tmp_path) in ran.text
+
+
+def test_a_plugin_that_came_before_the_floor_is_loaded_again_without_having_seen_anything(floored):
+    floored.file("early.py", "import os\nHOME, TOKEN = os.environ['HOME'], os.environ.get('GH_TOKEN')\n")
+    floored.file(
+        "test_a.py", "import early\ndef test_a(): print('EARLY', early.TOKEN, 'stricttest-env-' in early.HOME)\n"
+    )
+    env = {"GH_TOKEN": "x", "PYTHONPATH": str(floored.root)}
+    ran = floored.pytest("-s", "-p", "early", env=env)
+    assert ran.code == 0 and ran.line("EARLY") == "None True", ran.text
+    assert "GH_TOKEN" in ran.line("credentials removed:")
+    assert floored.pytest("-q", "-p", "early", "-n", "2", env=env).code == 0
+
+
+def test_what_a_killed_session_has_left_is_swept_by_the_next(floored, tmp_path):
+    floored.settings(stricttest_tmp_prefix="swept-")
+    floored.file("test_a.py", "import os\ndef test_a(): os._exit(3)\n")
+    place = tmp_path / "t"
+    place.mkdir()
+    floored.pytest("-q", env={"TMPDIR": str(place)})
+    assert len(list(place.glob("swept-*"))) == 1
+    floored.file("test_a.py", "def test_a(): pass\n")
+    assert floored.pytest("-q", env={"TMPDIR": str(place)}).code == 0
+    assert not list(place.glob("swept-*"))
+
+
+def test_an_isolated_sandbox_has_one_path_for_one_seed_under_the_floor_too(floored):
+    floored.file(
+        "test_a.py",
+        """
+        import os, pathlib, pwd
+        import hermetic
+        def test_a():
+            floor = os.environ["HOME"]
+            with hermetic.sandbox(seed=7, fs="isolate") as sb:
+                pathlib.Path("x").touch()
+                assert pathlib.Path.home() == sb.fs.home
+                assert pwd.getpwuid(os.getuid()).pw_dir == str(sb.fs.home)
+                print("ROOT", sb.fs.root)
+            assert os.environ["HOME"] == floor == pwd.getpwuid(os.getuid()).pw_dir
+        """,
+    )
+    floored.settings(stricttest_leaks="fail")
+    first, second = floored.pytest("-qs"), floored.pytest("-qs")
+    assert first.code == 0, first.text
+    assert first.line("ROOT") == second.line("ROOT")

@@ -77,6 +77,18 @@ def test_raw_module():
     assert "203.0.113.9:443" in ran.text and "203.0.113.9:444" in ran.text and "test_net.py:" in ran.text
 
 
+def test_libpq_is_refused_and_named(floored):
+    pytest.importorskip("psycopg")
+    body = """
+import psycopg
+def test_libpq():
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect("host=127.0.0.1 port=5999 connect_timeout=5")
+"""
+    ran = run(floored, body)
+    assert ran.code == 1 and "127.0.0.1:5999" in ran.text, ran.text
+
+
 SWALLOWED = {
     "bare-except": "    try: go()\n    except: pass\n",
     "thread": "    own = threading.Thread(target=go); own.start(); own.join()\n",
@@ -99,7 +111,8 @@ SWALLOWED = {
 def test_a_swallowed_refusal_fails_its_test_with_host_port_and_site(floored, how):
     body = f"def go(): socket.getaddrinfo('203.0.113.9', 80)\ndef test_x():\n{SWALLOWED[how]}"
     ran = run(floored, body, "-W", "ignore")
-    assert ran.code == 1 and "1 failed" in ran.text, ran.text
+    # A future that nobody waits for may be late, and then it is the teardown that fails.
+    assert ran.code == 1 and ("1 failed" in ran.text or (how == "future" and "1 error" in ran.text)), ran.text
     assert "203.0.113.9:80" in ran.text and re.search(r"test_net\.py:\d+ in go", ran.text), ran.text
 
 

@@ -5,6 +5,7 @@
 
 pub mod dirent;
 pub mod dlfcn;
+pub mod exec;
 pub mod fcntl;
 pub mod mqueue;
 pub mod netdb;
@@ -36,6 +37,7 @@ pub fn tables() -> impl Iterator<Item = &'static [Hook]> {
     [
         dirent::TABLE,
         dlfcn::TABLE,
+        exec::TABLE,
         fcntl::TABLE,
         mqueue::TABLE,
         netdb::TABLE,

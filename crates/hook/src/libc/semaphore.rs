@@ -1,10 +1,11 @@
 //! `<semaphore.h>`: waiting and posting.
 
-use crate::parking::{self, Waited};
+use crate::parking::{self, Attempt, Waited};
 use crate::table::hooks;
-use crate::wait;
+use crate::{semaphores, wait};
 use core::ffi::c_int;
-use hermetic_sys::clock::set_errno;
+use hermetic_model::clock;
+use hermetic_sys::clock::{self as kernel, set_errno};
 use libc::{clockid_t, sem_t, timespec};
 
 hooks! {
@@ -19,6 +20,11 @@ hooks! {
 /// # Safety
 /// `semaphore` is an initialised semaphore.
 unsafe fn park(semaphore: *mut sem_t, mut ns: Option<i64>) -> Result<c_int, Option<i64>> {
+    // SAFETY: the caller's promise.
+    if unsafe { semaphores::is_shared(semaphore) } {
+        // SAFETY: the caller's promise.
+        return unsafe { wait_shared(semaphore, ns) };
+    }
     // Each turn ends the wait, moves it into another sandbox, or found the semaphore taken by somebody else.
     loop {
         let mut is_taken = false;
@@ -42,6 +48,38 @@ unsafe fn park(semaphore: *mut sem_t, mut ns: Option<i64>) -> Result<c_int, Opti
                 return Ok(-1);
             }
         }
+    }
+}
+
+/// Waits for a semaphore that other processes may post.
+///
+/// # Safety
+/// `semaphore` is an initialised semaphore.
+unsafe fn wait_shared(semaphore: *mut sem_t, mut ns: Option<i64>) -> Result<c_int, Option<i64>> {
+    loop {
+        let waited = parking::wait_in_kernel(ns, |part_ns| {
+            let (tv_sec, tv_nsec) = clock::to_timespec(clock::deadline(kernel::read(libc::CLOCK_REALTIME), part_ns));
+            let deadline = timespec { tv_sec, tv_nsec };
+            // SAFETY: the caller's promise, and a deadline of ours.
+            let result = unsafe { libc::sem_timedwait(semaphore, &deadline) };
+            match (result, kernel::errno()) {
+                (0, _) => Attempt::Done,
+                (_, libc::ETIMEDOUT) => Attempt::TimedOut,
+                _ => Attempt::Interrupted,
+            }
+        });
+        let error = match waited {
+            None => return Err(ns),
+            Some(Waited::Signalled) => return Ok(0),
+            Some(Waited::TimedOut) => libc::ETIMEDOUT,
+            Some(Waited::Interrupted | Waited::Deadlock) => libc::EINTR,
+            Some(Waited::Moved { left_ns }) => {
+                ns = left_ns;
+                continue;
+            }
+        };
+        set_errno(error);
+        return Ok(-1);
     }
 }
 
@@ -78,7 +116,7 @@ unsafe fn timed(
         Err(left) => {
             let span = span.shortened(left);
             let result = real(&span.deadline(id));
-            if result != 0 && hermetic_sys::clock::errno() == libc::ETIMEDOUT {
+            if result != 0 && kernel::errno() == libc::ETIMEDOUT {
                 span.timed_out();
                 set_errno(libc::ETIMEDOUT);
             }

@@ -14,6 +14,10 @@ use libc::timespec;
 /// The program's promises to the kernel: `word` is an aligned word of its memory, and a wait's `fourth` argument is null or
 /// points to a timespec.
 pub unsafe fn futex(word: *const u32, operation: c_int, value: u32, fourth: c_long, mask: u32) -> Option<c_long> {
+    // A word that other processes may wake is the kernel's business.
+    if operation & libc::FUTEX_PRIVATE_FLAG == 0 {
+        return None;
+    }
     let is_wall = operation & libc::FUTEX_CLOCK_REALTIME != 0;
     match operation & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) {
         libc::FUTEX_WAKE => wake(word, operation, value),

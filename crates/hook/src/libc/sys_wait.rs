@@ -22,6 +22,14 @@ fn waiting<R>(options: c_int, wait: impl Fn(c_int) -> R, is_done: impl Fn(&R) ->
     parking::in_kernel(|| Some(wait(options | libc::WNOHANG)).filter(&is_done), || wait(options))
 }
 
+/// Notes that a child was told to have ended: its threads are out of the table from now on.
+fn note(process: pid_t) -> pid_t {
+    if process > 0 {
+        parking::process_ended(process);
+    }
+    process
+}
+
 fn is_told(process: &pid_t) -> bool {
     *process != 0
 }
@@ -38,12 +46,12 @@ pub unsafe extern "C" fn wait3(status: *mut c_int, options: c_int, usage: *mut r
 
 pub unsafe extern "C" fn wait4(process: pid_t, status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t {
     // SAFETY: the arguments are the program's.
-    waiting(options, |options| unsafe { real::wait4(process, status, options, usage) }, is_told)
+    note(waiting(options, |options| unsafe { real::wait4(process, status, options, usage) }, is_told))
 }
 
 pub unsafe extern "C" fn waitpid(process: pid_t, status: *mut c_int, options: c_int) -> pid_t {
     // SAFETY: the arguments are the program's.
-    waiting(options, |options| unsafe { real::waitpid(process, status, options) }, is_told)
+    note(waiting(options, |options| unsafe { real::waitpid(process, status, options) }, is_told))
 }
 
 pub unsafe extern "C" fn waitid(kind: idtype_t, process: id_t, info: *mut siginfo_t, options: c_int) -> c_int {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from stricttest._pytest import options
+from stricttest._pytest import options, restart
 from stricttest._pytest.directories import MARKER_LINE
 from stricttest._pytest.environment import temp_problems
 from stricttest._pytest.session import KEY, Session, begin
@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     config = pluginmanager.get_plugin("pytestconfig")
     if config is not None:
         # Plugins that come after this one, conftest modules and tests see the throwaway world alone.
-        begin(config)
+        restart.if_needed(config, begin(config))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -19,25 +19,36 @@ REAL_TMP = "STRICTTEST_REAL_TMPDIR"
 
 GIT_TRACE = "GIT_TRACE2_EVENT"
 
+OWNER = "owner"
+"""File of a throwaway directory that names its process."""
+
+RESTART_ROOT = "STRICTTEST_RESTART_ROOT"
+RESTART_REMOVED = "STRICTTEST_RESTART_REMOVED"
+"""What a run that was started over has to know of its first start: its throwaway directory, names of credentials."""
+
 
 class Environment:
     """One throwaway directory with a home in it, and an environment that points there."""
 
     def __init__(self, declared: Declared, invocation_dir: Path) -> None:
+        self._first_root = os.environ.pop(RESTART_ROOT, None)
+        names = [name for name in os.environ.pop(RESTART_REMOVED, "").split(",") if name]
         self._before = dict(os.environ)
         self._tempdir = tempfile.tempdir
         self._path = sys.path[:]
         self.real_tmp = self._before.get(REAL_TMP) or tempfile.gettempdir()
         if not os.path.isdir(self.real_tmp):
             self.real_tmp = tempfile.gettempdir()
+        _sweep(self.real_tmp, declared.settings.tmp_prefix)
         self.root = os.path.realpath(tempfile.mkdtemp(prefix=declared.settings.tmp_prefix, dir=self.real_tmp))
         self.home = os.path.join(self.root, "home")
         self.witness = os.path.join(self.root, "witness")
-        self.removed: dict[str, str] = {}
+        self.removed = dict.fromkeys(names, "removed before the run was started over")
         self._apply(declared, invocation_dir)
 
     def _apply(self, declared: Declared, invocation_dir: Path) -> None:
         changes, folders, files = _native.floor_plan(self._before, self.root, declared.values)
+        Path(self.root, OWNER).write_text(_owner(os.getpid()), encoding="utf-8")
         for path, is_private in folders:
             os.makedirs(path, mode=0o700 if is_private else 0o777, exist_ok=True)
         for path, text in files:
@@ -74,7 +85,33 @@ class Environment:
             sys.path.insert(self._path.index(""), "")
         with contextlib.suppress(FileNotFoundError):
             os.getcwd()
-        shutil.rmtree(self.root, ignore_errors=True)
+        for root in (self.root, self._first_root):
+            if root is not None:
+                shutil.rmtree(root, ignore_errors=True)
+
+
+def _owner(pid: int | str) -> str:
+    """A process, and the name space in which its number means something: containers may share a temporary directory."""
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        space = "?"
+    return f"{pid} {space}"
+
+
+def _sweep(folder: str, prefix: str) -> None:
+    """Takes away what sessions have left that were killed."""
+    for name in os.listdir(folder):
+        if not name.startswith(prefix):
+            continue
+        root = Path(folder, name)
+        try:
+            told = (root / OWNER).read_text(encoding="utf-8")
+            pid = told.split()[0]
+        except (OSError, IndexError):
+            continue
+        if told == _owner(pid) and not os.path.exists(f"/proc/{pid}"):
+            shutil.rmtree(root, ignore_errors=True)
 
 
 def temp_problems(

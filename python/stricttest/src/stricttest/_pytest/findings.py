@@ -56,7 +56,7 @@ def settle_expected(entries: list[Entry]) -> None:
 
 def _is_of(refusal: Refusal, entry: Entry) -> bool:
     if entry["kind"] == PROCESS:
-        return str(refusal) == entry["message"]
+        return bool(str(refusal) == entry["message"])
     return (refusal.subject, refusal.port, refusal.site) == (entry["subject"], entry["port"], entry["site"])
 
 

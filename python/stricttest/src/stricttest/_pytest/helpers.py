@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 from hermetic import _native
 
+SOCKET_PATH_LEN_MAX = 107
+"""Longest path of a unix socket: below a deeper directory there can be none."""
+
 
 def allow(config: pytest.Config, root: str) -> list[str]:
     """Allows the helper sockets of this run and returns what they are, for the closing report."""
     told = []
     # multiprocessing's managers, fork servers and queues: unix sockets below the throwaway directory.
-    _native.floor_allow(f"{root}/")
+    if len(os.fsencode(root)) < SOCKET_PATH_LEN_MAX:
+        _native.floor_allow(f"{root}/")
     worker: dict[str, Any] = getattr(config, "workerinput", {})
     port = worker.get("sock_port")
     if isinstance(port, int):

@@ -92,7 +92,7 @@ class Ledger:
                 terminalreporter.write_line(text)
             return
         lines = self._lines()
-        if lines and (config.get_verbosity() >= 0 or self._entries or self._unowned):
+        if lines and (config.option.verbose >= 0 or self._entries or self._unowned):
             terminalreporter.section("stricttest")
             for line in lines:
                 terminalreporter.write_line(line)

@@ -98,6 +98,7 @@ class Protocol:
         except BaseException as error:
             self._settle(item, "call", error)
             raise
+        self._wait_for_threads()
         self._judge(item, "call")
         return result
 

@@ -34,7 +34,8 @@ class Session:
         self.policy = Policy.from_settings(self.settings)
         self.helpers: list[str] = []
         self.unowned: list[Entry] = []
-        self._watched = [self.environment.root]
+        # Sandboxes of hermetic with directories of their own have them beside ours, at the same place in every run.
+        self._watched = [self.environment.root, os.path.join(self.environment.real_tmp, f"hermetic-{os.getuid()}")]
         self._is_watching = False
         self._ident = _guard.lay(
             self.policy,
