@@ -83,6 +83,8 @@ pub struct Cell {
     pub is_locking: AtomicU32,
     /// Its descriptors were found to lead nowhere but to this process, so nobody outside will end its wait.
     pub is_inside: AtomicU32,
+    /// How often it was told of a deadlock.
+    pub told: AtomicU32,
     /// Its `pthread_t`, for those who join it.
     pub pthread: AtomicU64,
 }
@@ -174,6 +176,20 @@ impl Locked<'_> {
         table.processes[free] = unsafe { libc::getpid() };
         table.batons[free] = 0;
         Some(free as u32)
+    }
+
+    /// The processes that have a thread in the table; 0 for the others. One that is just beginning has none yet, and may still do
+    /// anything.
+    pub fn seated_processes(&mut self) -> [i32; PROCESSES_MAX] {
+        let mut seated = [0; PROCESSES_MAX];
+        let table = self.table();
+        for entry in &table.entries[..table.high as usize] {
+            let index = entry.process as usize;
+            if entry.state != hermetic_engine::scheduler::State::Free {
+                seated[index] = table.processes[index];
+            }
+        }
+        seated
     }
 
     /// A free place, or none.

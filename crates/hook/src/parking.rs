@@ -200,6 +200,7 @@ fn fill_cell(cell: &Cell, thread: i32, pthread: u64) {
     cell.is_parked.store(0, Ordering::Relaxed);
     cell.is_back.store(0, Ordering::Relaxed);
     cell.is_locking.store(0, Ordering::Relaxed);
+    cell.told.store(0, Ordering::Relaxed);
     cell.pipe.store(-1, Ordering::Relaxed);
     cell.pthread.store(pthread, Ordering::Relaxed);
 }
@@ -327,6 +328,7 @@ pub fn is_seated(pthread: u64) -> bool {
 /// Parks the calling thread until the channel is rung or `ns` nanoseconds have passed; `attempt` tries the real thing once,
 /// when nobody can ring any more without being heard. None: the wait is not ours to make.
 pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> Option<Waited> {
+    let errno = kernel::errno();
     let mut call = Call::enter()?;
     if !is_virtual(call.sandbox) {
         return None;
@@ -354,13 +356,13 @@ pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> 
             drop(locked);
             drop(call);
             WAITING.fetch_sub(1, Ordering::AcqRel);
-            return Some(conclude(place, deadline_ns, outcome, false));
+            return Some(conclude(place, deadline_ns, outcome, false, errno));
         }
     }
     drop(call);
     let (outcome, is_interrupted) = await_turn(place, true);
     WAITING.fetch_sub(1, Ordering::AcqRel);
-    Some(conclude(place, deadline_ns, outcome, is_interrupted))
+    Some(conclude(place, deadline_ns, outcome, is_interrupted, errno))
 }
 
 /// Whether the table is another one by now.
@@ -424,8 +426,9 @@ fn forget_process(page: &'static Page, process: u32) {
     settle(&mut locked);
 }
 
-fn conclude(place: Place, deadline_ns: i64, outcome: Outcome, is_interrupted: bool) -> Waited {
-    match outcome {
+/// What the program is told. Its `errno` is what it was before the wait: the hook decides whether it changes.
+fn conclude(place: Place, deadline_ns: i64, outcome: Outcome, is_interrupted: bool, errno: i32) -> Waited {
+    let waited = match outcome {
         Outcome::TimedOut => {
             note_move();
             Waited::TimedOut
@@ -440,7 +443,9 @@ fn conclude(place: Place, deadline_ns: i64, outcome: Outcome, is_interrupted: bo
         }
         _ if is_interrupted => Waited::Interrupted,
         _ => Waited::Signalled,
-    }
+    };
+    kernel::set_errno(errno);
+    waited
 }
 
 /// Waits until the table says that the thread runs. Returns how its wait ended, and whether a signal handler ran meanwhile.
@@ -487,6 +492,7 @@ fn take_turn(locked: &mut Locked<'_>, place: &Place) -> Option<Outcome> {
 /// Waits for descriptors with `ppoll`, or for `ns` to pass. The caller has found none of them ready. `fds` has one more place
 /// at its end than the program's list. None: the wait is not ours to make.
 pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) -> Option<Waited> {
+    let errno = kernel::errno();
     let mut call = Call::enter()?;
     if !is_virtual(call.sandbox) {
         return None;
@@ -512,7 +518,7 @@ pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) ->
     let (outcome, is_interrupted) = await_descriptors(place, fds, mask);
     place.page.cell(place.slot).pipe.store(-1, Ordering::Release);
     WAITING.fetch_sub(1, Ordering::AcqRel);
-    Some(conclude(place, deadline_ns, outcome, is_interrupted))
+    Some(conclude(place, deadline_ns, outcome, is_interrupted, errno))
 }
 
 fn announce(place: &Place) {
@@ -637,6 +643,7 @@ pub fn in_kernel<R>(mut attempt: impl FnMut() -> Option<R>, wait: impl FnOnce() 
 /// Waits for something that other processes may end as well as this one, so that only the kernel knows: `attempt` makes the
 /// wait really, for at most the nanoseconds it is told, and says whether that was enough. None: the wait is not ours to make.
 pub fn wait_in_kernel(ns: Option<i64>, mut attempt: impl FnMut(i64) -> Attempt) -> Option<Waited> {
+    let errno = kernel::errno();
     let mut call = Call::enter()?;
     if !is_virtual(call.sandbox) {
         return None;
@@ -657,7 +664,7 @@ pub fn wait_in_kernel(ns: Option<i64>, mut attempt: impl FnMut(i64) -> Attempt) 
     drop(call);
     let (outcome, is_interrupted) = attempt_until_turn(place, &mut attempt);
     WAITING.fetch_sub(1, Ordering::AcqRel);
-    Some(conclude(place, deadline_ns, outcome, is_interrupted))
+    Some(conclude(place, deadline_ns, outcome, is_interrupted, errno))
 }
 
 /// How a part of a real wait went.

@@ -24,7 +24,7 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
     let mut turns = 0;
     loop {
         let mut is_waking = false;
-        let processes = locked.table().processes;
+        let processes = locked.seated_processes();
         // SAFETY: no preconditions.
         let own = unsafe { libc::getpid() };
         let step = locked.scheduler().next(

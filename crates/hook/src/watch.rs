@@ -148,9 +148,16 @@ fn break_deadlock(locked: &mut Locked<'_>, place: &Place, fds: &mut [pollfd], no
     if (0..entries.len()).any(is_open) {
         return;
     }
-    // The thread that entered the sandbox sits in the first place; where it is gone, whoever looks first takes it.
+    // The main thread first: most errors are best raised there. One that went on to wait all the same, as a thread inside a C
+    // function may, comes last the next time.
     let is_own = |slot: &usize| entries[*slot].process == place.process && entries[*slot].state != State::Free;
-    let Some(slot) = (0..entries.len()).find(is_own) else { return };
+    let rank = |slot: &usize| {
+        let cell = page.cell(*slot);
+        let is_main = cell.thread.load(Ordering::Relaxed) == cell.process.load(Ordering::Relaxed);
+        (cell.told.load(Ordering::Relaxed), !is_main, *slot)
+    };
+    let Some(slot) = (0..entries.len()).filter(is_own).min_by_key(rank) else { return };
+    page.cell(slot).told.fetch_add(1, Ordering::Relaxed);
     locked.table().deadlock_real_ns = 0;
     locked.scheduler().break_deadlock(slot);
     settle_waiting(locked, place.slot, || !is_any_ready(fds));

@@ -259,7 +259,7 @@ def waits() -> dict[str, Wait]:
 def is_inherited() -> bool:
     """Whether children take part in the sandbox of their parent."""
     try:
-        hermetic.sandbox(inherit="auto")
+        hermetic.sandbox(inherit="on")
     except hermetic.SandboxError:
         return False
     return True
