@@ -34,16 +34,15 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
                 if slot == me {
                     return !is_final || still_waits();
                 }
-                // A parked thread of this process waits for nothing but its bell. One of another process may be dying.
-                if cell.process.load(Ordering::Relaxed) == own
-                    && cell.pipe.load(Ordering::Relaxed) < 0
-                    && cell.is_parked.load(Ordering::Relaxed) != 0
-                {
-                    return true;
-                }
-                // The kernel is asked first: a thread that comes back after that is still asleep for all that matters here.
-                let is_asleep =
-                    is_asleep(cell) && cell.is_back.load(Ordering::SeqCst) == 0 && !has_run_since_seen(cell);
+                let is_parked = cell.pipe.load(Ordering::Relaxed) < 0 && cell.is_parked.load(Ordering::Relaxed) != 0;
+                let (process, thread) = (cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
+                let is_asleep = if is_parked {
+                    // It waits for nothing but its bell, also while it looks around. In another process it may be dying.
+                    process == own || task::is_asleep(process, thread)
+                } else {
+                    // The kernel first: a thread that comes back after that is still asleep for all that matters here.
+                    is_asleep(cell) && cell.is_back.load(Ordering::SeqCst) == 0 && !has_run_since_seen(cell)
+                };
                 is_waking |= !is_asleep;
                 is_asleep
             },
