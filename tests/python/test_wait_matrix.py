@@ -1,7 +1,7 @@
 """The wait matrix: every kind of wait of an hour takes no real time, whoever makes it.
 
-One program (`native/matrix.py`) makes all waits, those of C, C++ and Rust through shared objects that are compiled here; its
-answers are checked one by one. How real input, deadlocks and order behave beside virtual time is in `test_waits.py`.
+One program (`native/matrix.py`) makes all waits, those of C, C++ and Rust through shared objects that are compiled here;
+its answers are checked one by one. How real input, deadlocks and order behave beside virtual time is in `test_waits.py`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ def libraries(tmp_path_factory) -> dict[str, Path]:
     for kind, words in COMPILERS.items():
         if shutil.which(words[0]):
             built[kind] = folder / f"waits.{kind}.so"
-            made = run([*words[:1], "-o", str(built[kind]), str(NATIVE / f"waits.{kind}"), *words[1:]], folder, None, 120)
+            made = run(
+                [*words[:1], "-o", str(built[kind]), str(NATIVE / f"waits.{kind}"), *words[1:]], folder, None, 120
+            )
             assert made.code == 0, made.text
     return built
 

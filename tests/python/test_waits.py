@@ -1,4 +1,4 @@
-"""Waits beside what is real: input from others, threads that compute, signals, deadlocks, and the order of those who wake.
+"""Waits beside what is real: others' input, threads that compute, signals, deadlocks, and the order of those who wake.
 
 That every kind of wait takes no time is in `test_wait_matrix.py`. Each program here runs in a process of its own.
 """
@@ -133,7 +133,8 @@ print(json.dumps([rounds, took]))
 
 def test_a_job_without_the_interpreters_lock_is_waited_for(told):
     """Hashing much at once runs without the lock; nobody may take the thread for asleep."""
-    assert told("""
+    assert (
+        told("""
 BLOB = bytes(300_000_000)
 
 async def main():
@@ -143,7 +144,9 @@ async def main():
 with hermetic.sandbox(seed=1):
     digest = asyncio.run(main())
 print(json.dumps(len(digest)))
-""") == 64
+""")
+        == 64
+    )
 
 
 DEADLOCKS = {
@@ -179,7 +182,9 @@ def test_pytest_fails_each_kind_of_deadlock_and_goes_on(project):
     project.write(test_stuck=imports + "\n".join(tests))
     ran = project.pytest("-q", "--hermetic-all", "--hermetic-seed=1")
     assert ran.outcomes() == {"failed": len(DEADLOCKS), "passed": len(DEADLOCKS)}, ran.text
-    assert all(f"FAILED test_stuck.py::test_deadlock_{number} " in ran.text for number in range(len(DEADLOCKS))), ran.text
+    assert all(f"FAILED test_stuck.py::test_deadlock_{number} " in ran.text for number in range(len(DEADLOCKS))), (
+        ran.text
+    )
     assert ran.text.count("DeadlockError") >= len(DEADLOCKS), ran.text
 
 
@@ -272,7 +277,8 @@ print(json.dumps([len(calls), python_s, error, left.seconds]))
 
 
 def test_a_wait_that_succeeds_keeps_errno(told):
-    assert told("""
+    assert (
+        told("""
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
 with hermetic.sandbox(seed=1):
@@ -280,7 +286,9 @@ with hermetic.sandbox(seed=1):
     libc.usleep(1000)
     kept = ctypes.get_errno()
 print(json.dumps(kept))
-""") == 77
+""")
+        == 77
+    )
 
 
 @pytest.mark.parametrize("method", ["signal", "thread"])

@@ -1,8 +1,8 @@
 """Small programs that go wrong without isolation (`zoo/`): under a sandbox, one outcome per seed in every world.
 
 A world is what differs between machines and days: zone, temporary folder, home, what earlier runs left. Those whose
-bare failure can be recorded must also fail again from the journal, in another world, with the same words. Those about the
-order of threads are swept over many seeds. What waits for the runner stands in `README.md`.
+bare failure can be recorded must also fail again from the journal, in another world, with the same words. Those about
+the order of threads are swept over many seeds. What waits for the runner stands in `README.md`.
 """
 
 from __future__ import annotations

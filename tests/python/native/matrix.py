@@ -1,7 +1,7 @@
 """The program of the wait matrix: makes each wait inside a sandbox and prints one line of JSON for it.
 
-Started in a process of its own, so that a wait that hangs costs the rest of the table and not the test run, and so that the
-same table runs in every world. Native waits come from shared objects: `python matrix.py SECONDS [LIBRARY …]`.
+Started in a process of its own, so that a wait that hangs costs the rest of the table and not the test run, and so that
+the same table runs in every world. Native waits come from shared objects: `python matrix.py SECONDS [LIBRARY …]`.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def receive(seconds: int) -> bool:
         here.settimeout(seconds)
         try:
             here.recv(1)
-        except socket.timeout:
+        except TimeoutError:
             return True
     return False
 
@@ -189,7 +189,7 @@ def accept(seconds: int) -> bool:
         server.settimeout(seconds)
         try:
             server.accept()
-        except socket.timeout:
+        except TimeoutError:
             return True
     return False
 
@@ -280,7 +280,7 @@ def native_waits(path: str) -> dict[str, Wait]:
 
 
 def measure(wait: Wait, seconds: int) -> tuple[bool, float, float]:
-    """Whether the wait ended as it should, and how long it took in virtual and in real seconds; the best of some tries."""
+    """Whether the wait ended as it should, and its virtual and its real seconds; the best of some tries."""
     best = (False, 0.0, float("inf"))
     for _ in range(TRIES_MAX):
         with hermetic.sandbox(seed=1) as sandbox:
