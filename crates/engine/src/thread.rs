@@ -111,6 +111,11 @@ impl Thread {
         }
     }
 
+    /// Where it sits, and who it is: what outlives the record.
+    pub fn place(&self) -> (Seat, Pedigree) {
+        (self.seat, self.pedigree)
+    }
+
     pub fn is_controlled(&self) -> bool {
         self.class == Class::Controlled
     }
