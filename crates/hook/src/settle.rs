@@ -1,7 +1,7 @@
 //! Carrying out what the scheduler decides.
 
 use crate::page::{Cell, Locked, Page};
-use crate::{children, pipes};
+use crate::{children, jumps, pipes};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::Step;
 use hermetic_sys::{clock as kernel, futex, task};
@@ -27,8 +27,12 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
         let processes = locked.table().processes;
         // SAFETY: no preconditions.
         let own = unsafe { libc::getpid() };
+        let mut external = None;
         let step = locked.scheduler().next(
-            || children::is_external(&processes),
+            || {
+                external = children::find_external(&processes);
+                external.is_some()
+            },
             |slot, is_final| {
                 let cell = page.cell(slot);
                 let (process, thread) = (cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
@@ -59,16 +63,17 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
             Step::Busy | Step::Empty => break,
             Step::Run { slot } => ring(page, slot),
             Step::Jump { slot, to_ns } => {
+                jumps::note_deadline(locked, slot, to_ns);
                 page.clockwork.advance_to(to_ns);
-                locked.table().jumps += 1;
                 ring(page, slot);
             }
-            Step::Follow { .. } => return begin_following(locked),
+            Step::Follow { .. } => return follow(locked, external.unwrap_or(0)),
             Step::Deadlock => return begin_deadlock(locked),
         }
     }
     let table = locked.table();
     (table.follow_real_ns, table.deadlock_real_ns) = (0, 0);
+    table.log.end_following();
 }
 
 /// Whether a thread that did not announce its wait has run since it was seen asleep.
@@ -93,10 +98,11 @@ pub fn real_ns() -> i64 {
     kernel::read(libc::CLOCK_MONOTONIC)
 }
 
-fn begin_following(locked: &mut Locked<'_>) {
+fn follow(locked: &mut Locked<'_>, child: i32) {
     let elapsed_ns = locked.page.clockwork.elapsed();
+    children::note_external(locked, child, real_ns());
     let table = locked.table();
-    table.deadlock_real_ns = 0;
+    (table.deadlock_real_ns, table.follow_child) = (0, child);
     if table.follow_real_ns == 0 {
         (table.follow_real_ns, table.follow_elapsed_ns) = (real_ns(), elapsed_ns);
     }
@@ -105,6 +111,7 @@ fn begin_following(locked: &mut Locked<'_>) {
 fn begin_deadlock(locked: &mut Locked<'_>) {
     let table = locked.table();
     table.follow_real_ns = 0;
+    table.log.end_following();
     if table.deadlock_real_ns == 0 {
         table.deadlock_real_ns = real_ns();
     }
