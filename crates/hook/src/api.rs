@@ -349,6 +349,11 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
     let below = depth.checked_sub(1);
     guard::activate(below.and_then(level));
     parking::switch(below.and_then(page_of), 0);
+    if let (Some(_), Some(record)) = (below, threads::current()) {
+        // It goes on in the sandbox below as the thread that entered it: in the first place, with the baton.
+        // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
+        parking::enter(unsafe { &mut *record });
+    }
     openssl::switch(desk.entered.last().is_some_and(|below| below.is_seeded));
     let Some(left) = level(depth) else { return status::MISUSE };
     note_externals(left);

@@ -63,6 +63,7 @@ pub fn switch(page: Option<&'static Page>, process: u32) {
         let mut locked = old.lock();
         let own = PROCESS.load(Ordering::Relaxed);
         locked.scheduler().move_all(own, |slot| ring(old, slot));
+        locked.table().log.forget_process(own);
         if own == 0 {
             // Programs that were started inside find out that it is over.
             old.generation.store(0, Ordering::Release);
