@@ -18,6 +18,7 @@ if (
     from typing import Any
 
     from hermetic import real as real
+    from hermetic._errors import DeadlockError as DeadlockError
     from hermetic._errors import NameLookupBlockedError as NameLookupBlockedError
     from hermetic._errors import NetworkBlockedError as NetworkBlockedError
     from hermetic._errors import OptionError as OptionError
@@ -26,7 +27,6 @@ if (
     from hermetic._errors import ReplayMismatch as ReplayMismatch
     from hermetic._errors import SandboxActiveError as SandboxActiveError
     from hermetic._errors import SandboxError as SandboxError
-    from hermetic._errors import DeadlockError as DeadlockError
     from hermetic._errors import SpinError as SpinError
     from hermetic._sandbox import Clock as Clock
     from hermetic._sandbox import Jump as Jump

@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import hermetic
+import pytest
 from hermetic import _options
 
 SPEC = Path(__file__).parents[2] / "spec" / "options.toml"

@@ -446,7 +446,9 @@ mod tests {
                 let slot = draw(8) as usize;
                 let entry = table.entries[slot];
                 match (entry.state, draw(5)) {
-                    (State::Free, 0) => table.with(|table| table.add(slot, 0, slot % 3 != 0, slot as u64, false)),
+                    (State::Free, 0) => {
+                        table.with(|table| table.add(slot, 0, !slot.is_multiple_of(3), slot as u64, false))
+                    }
                     (State::Running, 0) => table.with(|table| table.remove(slot)),
                     (State::Running, 1 | 2) => {
                         let deadline_ns = if draw(3) == 0 { NEVER } else { now_ns + draw(50) as i64 };

@@ -294,3 +294,25 @@ def test_a():
         port = free.getsockname()[1]
     ran = run(floored, body.replace("PORT", str(port)), f"--stricttest-debugger={port}", "-v")
     assert ran.code == 0 and f"a debugger at localhost:{port}" in ran.text, ran.text
+
+
+def test_a_running_cluster_needs_no_entry(floored):
+    pytest.importorskip("psycopg")
+    floored.file(
+        "test_a.py",
+        """
+        import psycopg, pytest
+        from stricttest.pgcluster import PostgresUnavailable, ephemeral_cluster
+        @pytest.fixture(scope="session")
+        def cluster():
+            try:
+                with ephemeral_cluster(dsn_env="MYAPP_DATABASE_URL") as own:
+                    yield own
+            except PostgresUnavailable as error:
+                pytest.skip(str(error))
+        def test_a(cluster):
+            with cluster.database() as url, psycopg.connect(url) as connection:
+                assert connection.execute("select 1").fetchone() == (1,)
+        """,
+    )
+    assert floored.pytest("-q").code == 0
