@@ -1,8 +1,9 @@
 """Shows what Hermetic does, on the flaky suite beside this file: `make demo`.
 
-Six acts: the suite bare, recorded until it fails, its journal read, the journal replayed, the suite repeated under seeds,
-and tests that wait for hours. Every count, every time and every word of a failure comes from the runs themselves. The exit
-code is 1 if a replay or a seed did not repeat or an hour took longer than a second, so the demo is also a test.
+Six acts: the suite bare, recorded until it fails, its journal read, the journal replayed, the suite repeated under
+seeds, and tests that wait for hours. Every count, every time and every word of a failure comes from the runs
+themselves. The exit code is 1 if a replay or a seed did not repeat, or an hour took longer than a second, so the demo
+is also a test.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def say(text: str = "") -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the suite: for each failed test its name and the words of the failure; for each test its real seconds."""
+    """One run of the suite: for each failed test the words of the failure, for each test its real seconds."""
 
     failures: dict[str, str]
     output: str
@@ -187,8 +188,8 @@ def act_seeded() -> bool:
 
 
 def act_waits() -> bool:
-    say(bold(f"6  Waits: tests that wait for an hour each, {WAITS_RUNS} times (examples/waits; bare, more than three hours)"))
-    say("   $ pytest --hermetic-all")
+    say(bold(f"6  Waits: three tests that wait for an hour or more each, {WAITS_RUNS} times"))
+    say("   $ cd examples/waits; pytest --hermetic-all")
     runs = [run_suite("--hermetic-all", suite=WAITS) for _ in range(WAITS_RUNS)]
     for name in runs[0].seconds:
         times = [run.seconds[name] for run in runs]

@@ -54,7 +54,8 @@ class Finding:
     def __new__(cls, kind: str, message: str, *, subject: str = "", site: str = "") -> Self: ...
     @property
     def kind(self) -> str:
-        """refusal, spin, deadlock, external-child, record-stopped, outside-write, replay-(mismatch, exhausted, leftover), floor-(network, …)."""
+        """refusal, spin, deadlock, external-child, outside-write, record-stopped,
+        replay-(mismatch, exhausted, leftover), floor-(network, …)."""
     @property
     def count(self) -> int: ...
     @property

@@ -70,10 +70,10 @@ def current() -> SandboxHandle | None:
 
 
 class Jump(NamedTuple):
-    """One move of the wall clock, or a reason why it did not move (then `at == to`). Seconds since the sandbox was entered.
+    """One move of the wall clock, or a reason why it did not move (then `at == to`). Seconds since the entry.
 
-    `why` is text for people: "deadline of thread 2", "advance", "set", "followed real time: …", "not jumped: …". Threads are
-    counted in the order in which they started; 0 is the one that entered.
+    `why` is text for people: "deadline of thread 2", "advance", "set", "followed real time: …", "not jumped: …".
+    Threads are counted in the order in which they started; 0 is the one that entered.
     """
 
     at: float

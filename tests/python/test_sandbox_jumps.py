@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -89,7 +90,7 @@ def test_only_the_last_moves_are_kept():
         jumps = sb.clock.jumps
     assert len(jumps) == 1024
     assert jumps[-1].to == 1100.0
-    assert all(before.to == after.at for before, after in zip(jumps, jumps[1:]))
+    assert all(before.to == after.at for before, after in itertools.pairwise(jumps))
 
 
 def test_a_real_clock_has_no_jumps():
