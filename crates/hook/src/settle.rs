@@ -1,7 +1,7 @@
 //! Carrying out what the scheduler decides.
 
 use crate::page::{Cell, Locked, Page};
-use crate::{children, outside, pipes};
+use crate::{children, jumps, outside, pipes};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::Step;
 use hermetic_sys::{clock as kernel, futex, task};
@@ -27,8 +27,13 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
         let processes = locked.seated_processes();
         // SAFETY: no preconditions.
         let own = unsafe { libc::getpid() };
+        let mut external = None;
         let step = locked.scheduler().next(
-            || outside::is_owed() || children::is_external(&processes),
+            || {
+                // A process number of 0: somebody outside who is no child.
+                external = outside::is_owed().then_some(0).or_else(|| children::find_external(&processes));
+                external.is_some()
+            },
             |slot, is_final| {
                 let cell = page.cell(slot);
                 if slot == me {
@@ -56,16 +61,17 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
             Step::Busy | Step::Empty => break,
             Step::Run { slot } => tell(page, slot, me),
             Step::Jump { slot, to_ns } => {
+                jumps::note_deadline(locked, slot, to_ns);
                 page.clockwork.advance_to(to_ns);
-                locked.table().jumps += 1;
                 tell(page, slot, me);
             }
-            Step::Follow { .. } => return begin_following(locked),
+            Step::Follow { .. } => return follow(locked, external.unwrap_or(0)),
             Step::Deadlock => return begin_deadlock(locked),
         }
     }
     let table = locked.table();
     (table.follow_real_ns, table.deadlock_real_ns) = (0, 0);
+    table.log.end_following();
 }
 
 /// Whether the kernel has the thread asleep for something else than the page's lock, which whoever asks holds.
@@ -103,10 +109,13 @@ pub fn real_ns() -> i64 {
     kernel::read(libc::CLOCK_MONOTONIC)
 }
 
-fn begin_following(locked: &mut Locked<'_>) {
+fn follow(locked: &mut Locked<'_>, child: i32) {
     let elapsed_ns = locked.page.clockwork.elapsed();
+    if child != 0 {
+        children::note_external(locked, child, real_ns());
+    }
     let table = locked.table();
-    table.deadlock_real_ns = 0;
+    (table.deadlock_real_ns, table.follow_child) = (0, child);
     if table.follow_real_ns == 0 {
         (table.follow_real_ns, table.follow_elapsed_ns) = (real_ns(), elapsed_ns);
     }
@@ -115,6 +124,7 @@ fn begin_following(locked: &mut Locked<'_>) {
 fn begin_deadlock(locked: &mut Locked<'_>) {
     let table = locked.table();
     table.follow_real_ns = 0;
+    table.log.end_following();
     if table.deadlock_real_ns == 0 {
         table.deadlock_real_ns = real_ns();
     }
