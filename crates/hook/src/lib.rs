@@ -33,6 +33,7 @@ mod jumps;
 mod libc;
 mod network;
 mod openssl;
+mod outside;
 mod page;
 mod parking;
 mod pipes;

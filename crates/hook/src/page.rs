@@ -6,6 +6,7 @@
 
 use crate::inherit::Inheritance;
 use crate::jumps::Log;
+use crate::outside::Ports;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -35,6 +36,8 @@ pub struct Page {
     pub inheritance: Inheritance,
     /// Whether a child was seen that takes no part: then there is something to tell at the end.
     pub has_externals: AtomicU32,
+    /// Ports on which somebody inside listens.
+    pub ports: Ports,
     table: UnsafeCell<Table>,
     cells: [Cell; THREADS_MAX],
 }

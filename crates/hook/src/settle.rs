@@ -1,7 +1,7 @@
 //! Carrying out what the scheduler decides.
 
 use crate::page::{Cell, Locked, Page};
-use crate::{children, jumps, pipes};
+use crate::{children, jumps, outside, pipes};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::Step;
 use hermetic_sys::{clock as kernel, futex, task};
@@ -30,7 +30,7 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
         let mut external = None;
         let step = locked.scheduler().next(
             || {
-                external = children::find_external(&processes);
+                external = children::find_external(&processes, outside::is_owed);
                 external.is_some()
             },
             |slot, is_final| {
@@ -67,7 +67,7 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
                 page.clockwork.advance_to(to_ns);
                 ring(page, slot);
             }
-            Step::Follow { .. } => return follow(locked, external.unwrap_or(0)),
+            Step::Follow { .. } => return follow(locked, external.unwrap_or(children::ANSWER)),
             Step::Deadlock => return begin_deadlock(locked),
         }
     }
@@ -98,9 +98,12 @@ pub fn real_ns() -> i64 {
     kernel::read(libc::CLOCK_MONOTONIC)
 }
 
+/// Time follows the real one for the sake of a child, or of [`children::ANSWER`].
 fn follow(locked: &mut Locked<'_>, child: i32) {
     let elapsed_ns = locked.page.clockwork.elapsed();
-    children::note_external(locked, child, real_ns());
+    if child != children::ANSWER {
+        children::note_external(locked, child, real_ns());
+    }
     let table = locked.table();
     (table.deadlock_real_ns, table.follow_child) = (0, child);
     if table.follow_real_ns == 0 {
