@@ -60,9 +60,12 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ss
     // SAFETY: the program's promise to libc.
     match unsafe { read_random(fd, buffer, len) } {
         Some(count) => count,
-        // SAFETY: the arguments are the program's.
         None => {
-            sys_socket::received(fd, parking::when_ready(fd, libc::POLLIN, || unsafe { real::read(fd, buffer, len) }))
+            let got = parking::when_ready(fd, libc::POLLIN, || {
+                // SAFETY: the arguments are the program's.
+                unsafe { real::read(fd, buffer, len) }
+            });
+            sys_socket::received(fd, got)
         }
     }
 }
