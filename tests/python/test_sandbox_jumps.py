@@ -6,7 +6,9 @@ import itertools
 import json
 import os
 import shutil
+import socket
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -140,8 +142,39 @@ def test_a_child_that_is_only_starting_is_no_finding():
     with hermetic.sandbox(seed=1) as sb:
         for _ in range(5):
             with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child, pytest.raises(subprocess.TimeoutExpired):
-                child.wait(HOUR)
+                child.wait(60)
     assert sb.findings == []
+
+
+SERVER = """
+import socket, sys
+with socket.create_server(("127.0.0.1", 0)) as server:
+    print(server.getsockname()[1], flush=True)
+    peer, _ = server.accept()
+    peer.recv(100)
+    if sys.argv[1] == "answers":
+        peer.sendall(b"answer")
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("manner", ["answers", "is silent"])
+def test_a_server_outside_is_given_real_time_and_no_more(manner):
+    words = [sys.executable, "-c", SERVER, manner]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        port = int(server.stdout.readline())
+        with hermetic.sandbox(seed=1) as sb, socket.create_connection(("127.0.0.1", port), timeout=0.7) as client:
+            begin = sb.real.monotonic()
+            client.sendall(b"question")
+            if manner == "answers":
+                assert client.recv(100) == b"answer"
+            else:
+                with pytest.raises(TimeoutError):
+                    client.recv(100)
+                assert 0.7 <= sb.real.monotonic() - begin < 5
+                assert sb.clock.jumps == [(0.0, 0.7, "followed real time: somebody outside owes an answer")]
+        assert sb.findings == []
+        server.stdin.close()
 
 
 def test_a_deadlock_is_listed_as_a_reason_not_to_jump():
@@ -151,6 +184,7 @@ def test_a_deadlock_is_listed_as_a_reason_not_to_jump():
     assert sb.clock.jumps[-1] == (2.0, 2.0, "not jumped: every thread waits, and none of them for a time")
 
 
+@pytest.mark.filterwarnings("ignore:hermetic replay")
 def test_a_journal_beside_a_pinned_clock_holds_the_moves(tmp_path):
     path = tmp_path / "run.json"
     with hermetic.sandbox(now="2020-01-01", record=path) as sb:

@@ -13,9 +13,18 @@ static IGNORED: AtomicBool = AtomicBool::new(false);
 /// How long a child is outside before it counts as one that takes no part: others are just starting.
 const START_NS: i64 = 100_000_000;
 
-/// A child that is alive and that the table does not know.
-pub fn find_external(processes: &[i32; PROCESSES_MAX]) -> Option<i32> {
-    if IGNORED.load(Ordering::Relaxed) || !has_any() {
+/// Stands for a child where no child but an answer from outside is waited for.
+pub const ANSWER: i32 = 0;
+
+/// Who keeps time from jumping: a child that is alive and that the table does not know, or [`ANSWER`] where one `is_owed`.
+pub fn find_external(processes: &[i32; PROCESSES_MAX], is_owed: impl FnOnce() -> bool) -> Option<i32> {
+    if IGNORED.load(Ordering::Relaxed) {
+        return None;
+    }
+    if is_owed() {
+        return Some(ANSWER);
+    }
+    if !has_any() {
         return None;
     }
     let is_known = |child: i32| {
@@ -49,13 +58,16 @@ pub fn note_external(locked: &mut Locked<'_>, child: i32, now_ns: i64) {
     page.has_externals.store(1, Ordering::Relaxed);
 }
 
-/// Whether the child for whose sake time follows has been outside for so long that it will not come in.
+/// Whether time may follow: the child for whose sake it does has been outside for so long that it will not come in.
 pub fn is_settled(locked: &mut Locked<'_>) -> bool {
     let table = locked.table();
     let child = table.follow_child;
+    if child == ANSWER {
+        return true;
+    }
     let mut all = table.externals.iter();
-    // Somebody who is no child will not come in, and one for which there was no place is not waited for.
-    child == 0 || all.find(|seen| seen.process == child).is_none_or(|seen| seen.is_settled)
+    // One for which there was no place is not waited for.
+    all.find(|seen| seen.process == child).is_none_or(|seen| seen.is_settled)
 }
 
 /// Calls `visit` with the name of each child that took no part, once.
@@ -92,7 +104,7 @@ pub fn note_existing() {
     });
 }
 
-/// Decides as if there were no such children: real time has come to where virtual time would jump.
+/// Decides as if nobody were outside: real time has come to where virtual time would jump.
 pub fn while_ignored(decide: impl FnOnce()) {
     IGNORED.store(true, Ordering::Relaxed);
     decide();

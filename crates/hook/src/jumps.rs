@@ -3,6 +3,7 @@
 //! Moves of all processes of a sandbox are in one list. Deciding whether time moves is left to the scheduler, carrying it out
 //! to `settle` and `watch`.
 
+use crate::children;
 use crate::page::{Locked, Page, PROCESSES_MAX};
 use core::fmt::Write;
 use core::sync::atomic::Ordering;
@@ -23,9 +24,11 @@ pub enum Kind {
     Advance = 1,
     Set = 2,
     /// A child that takes no part runs.
-    Follow = 3,
+    Child = 3,
+    /// Somebody outside owes an answer.
+    Answer = 4,
     /// Everybody waits for each other.
-    Deadlock = 4,
+    Deadlock = 5,
 }
 
 /// One move.
@@ -86,18 +89,18 @@ impl Log {
         self.count += 1;
     }
 
-    fn followed(&mut self, before_ns: i64, after_ns: i64, name: Name) {
+    fn followed(&mut self, kind: Kind, before_ns: i64, after_ns: i64, name: Name) {
         // A loop that looks again and again waits for the same child.
-        let goes_on = |last: &Record| last.kind == Kind::Follow && last.name == name && last.after_ns == before_ns;
+        let goes_on = |last: &Record| last.kind == kind && last.name == name && last.after_ns == before_ns;
         if self.last().is_some_and(goes_on) {
             self.follow = self.count;
         }
         let is_kept = self.follow != 0 && self.count - (self.follow - 1) <= JUMPS_MAX as u64;
         if is_kept {
             let record = &mut self.records[((self.follow - 1) % JUMPS_MAX as u64) as usize];
-            (record.after_ns, record.name) = (after_ns, name);
+            (record.after_ns, record.kind, record.name) = (after_ns, kind, name);
         } else {
-            self.push(Record { before_ns, after_ns, kind: Kind::Follow, name, ..Record::default() });
+            self.push(Record { before_ns, after_ns, kind, name, ..Record::default() });
             self.follow = self.count;
         }
     }
@@ -141,8 +144,11 @@ pub fn note_following(locked: &mut Locked<'_>, to_ns: i64) {
     let before_ns = clockwork.wall();
     let after_ns = before_ns.saturating_add(to_ns.saturating_sub(clockwork.elapsed()).max(0));
     let table = locked.table();
-    let name = task::name(table.follow_child);
-    table.log.followed(before_ns, after_ns, name);
+    let (kind, name) = match table.follow_child {
+        children::ANSWER => (Kind::Answer, Name::default()),
+        child => (Kind::Child, task::name(child)),
+    };
+    table.log.followed(kind, before_ns, after_ns, name);
 }
 
 /// Notes that time stands because everybody waits for each other.
@@ -160,7 +166,7 @@ pub fn note_handle(page: &Page, kind: Kind, before_ns: i64, after_ns: i64) {
 /// Why time moved last, in the words of journals.
 pub fn last_reason(locked: &mut Locked<'_>) -> Reason {
     match locked.table().log.last().map(|record| record.kind) {
-        Some(Kind::Follow) => Reason::Real,
+        Some(Kind::Child | Kind::Answer) => Reason::Real,
         _ => Reason::Deadline,
     }
 }
@@ -184,9 +190,8 @@ pub fn read(page: &Page, index: u32, out: &mut Jump) -> bool {
         Kind::Deadline => write!(why, "deadline of thread {thread}"),
         Kind::Advance => why.write_str("advance"),
         Kind::Set => why.write_str("set"),
-        // Somebody outside who is no child has no name.
-        Kind::Follow if name == "?" => why.write_str("followed real time: a program outside owed an answer"),
-        Kind::Follow => write!(why, "followed real time: child {name} runs and takes no part"),
+        Kind::Child => write!(why, "followed real time: child {name} runs and takes no part"),
+        Kind::Answer => why.write_str("followed real time: somebody outside owes an answer"),
         Kind::Deadlock => why.write_str("not jumped: every thread waits, and none of them for a time"),
     };
     true
@@ -221,19 +226,19 @@ mod tests {
     #[test]
     fn following_is_one_move_until_it_ends() {
         let mut log = log();
-        log.followed(0, 5, Name::default());
+        log.followed(Kind::Child, 0, 5, Name::default());
         log.push(Record { kind: Kind::Advance, before_ns: 5, after_ns: 9, ..Record::default() });
-        log.followed(9, 12, Name::default());
+        log.followed(Kind::Child, 9, 12, Name::default());
         assert_eq!(log.get(0).map(|(_, record)| (record.before_ns, record.after_ns)), Some((0, 12)));
         log.end_following();
-        log.followed(12, 13, Name::default());
+        log.followed(Kind::Child, 12, 13, Name::default());
         log.end_following();
-        log.followed(13, 14, Name::default());
+        log.followed(Kind::Child, 13, 14, Name::default());
         assert_eq!(log.count, 3, "what follows at once goes on");
-        log.followed(14, 15, Name::new(b"another"));
+        log.followed(Kind::Child, 14, 15, Name::new(b"another"));
         assert_eq!(log.count, 3, "a child becomes another program");
         log.end_following();
-        log.followed(15, 16, Name::new(b"a third"));
+        log.followed(Kind::Child, 15, 16, Name::new(b"a third"));
         assert_eq!(log.count, 4);
     }
 

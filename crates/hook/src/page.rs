@@ -34,10 +34,10 @@ pub struct Page {
     /// Places that were ever used in this sandbox.
     pub seats: AtomicU32,
     pub inheritance: Inheritance,
-    /// Ports on which somebody inside listens.
-    pub ports: Ports,
     /// Whether a child was seen that takes no part: then there is something to tell at the end.
     pub has_externals: AtomicU32,
+    /// Ports on which somebody inside listens.
+    pub ports: Ports,
     table: UnsafeCell<Table>,
     cells: [Cell; THREADS_MAX],
 }

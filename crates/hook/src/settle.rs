@@ -30,8 +30,7 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
         let mut external = None;
         let step = locked.scheduler().next(
             || {
-                // A process number of 0: somebody outside who is no child.
-                external = outside::is_owed().then_some(0).or_else(|| children::find_external(&processes));
+                external = children::find_external(&processes, outside::is_owed);
                 external.is_some()
             },
             |slot, is_final| {
@@ -65,7 +64,7 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
                 page.clockwork.advance_to(to_ns);
                 tell(page, slot, me);
             }
-            Step::Follow { .. } => return follow(locked, external.unwrap_or(0)),
+            Step::Follow { .. } => return follow(locked, external.unwrap_or(children::ANSWER)),
             Step::Deadlock => return begin_deadlock(locked),
         }
     }
@@ -109,9 +108,10 @@ pub fn real_ns() -> i64 {
     kernel::read(libc::CLOCK_MONOTONIC)
 }
 
+/// Time follows the real one for the sake of a child, or of [`children::ANSWER`].
 fn follow(locked: &mut Locked<'_>, child: i32) {
     let elapsed_ns = locked.page.clockwork.elapsed();
-    if child != 0 {
+    if child != children::ANSWER {
         children::note_external(locked, child, real_ns());
     }
     let table = locked.table();
