@@ -16,9 +16,10 @@ CARGO ?=
 GO ?=
 ROWS ?=
 FUZZ_SECONDS ?= 20
+SOAK_MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-stricttest test-go test-node lint fix bench fuzz docs wheel dist clean
+.PHONY: help demo test test-rust test-python test-stricttest test-go test-node lint fix bench fuzz soak docs wheel dist clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +78,10 @@ fuzz: .venvs/cargo/bin/cargo-fuzz ## each decoder's fuzz target for FUZZ_SECONDS
 	    echo "--- fuzz $$(basename $$target .rs)"; \
 	    RUSTC_BOOTSTRAP=1 $< run --sanitizer none "$$(basename $$target .rs)" -- -max_total_time=$(FUZZ_SECONDS) 2>&1 | tail -3; \
 	done
+
+soak: wheel ## random threads, waits, forks and kills in sandboxes, for SOAK_MINUTES (10)
+	@$(PYTHON) tools/environments.py soak --wheel "$$(cat build/wheels/latest)" >/dev/null
+	@.venvs/soak/bin/python tools/soak.py --minutes $(SOAK_MINUTES)
 
 docs: ## Rust's reference pages, warnings refused; then every link between the Markdown pages
 	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps

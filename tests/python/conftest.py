@@ -92,6 +92,10 @@ class Project:
     ) -> Ran:
         return run([sys.executable, "-m", "pytest", *QUIET, *options], cwd or self.root, env, timeout)
 
+    def python(self, *words: str | Path, timeout: float = 60) -> Ran:
+        """Runs the interpreter under test."""
+        return run([sys.executable, *map(str, words)], self.root, None, timeout)
+
     def journals(self, folder: str = "journals") -> list[Path]:
         """The finished journals that runs with `--hermetic-record=<folder>` have left."""
         kept = (self.root / folder).glob("*") if (self.root / folder).exists() else ()

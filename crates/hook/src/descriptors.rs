@@ -7,11 +7,28 @@ use core::sync::atomic::{AtomicU64, Ordering};
 const FDS_MAX: usize = 65_536;
 
 static DEVICES: [AtomicU64; FDS_MAX / 64] = [const { AtomicU64::new(0) }; FDS_MAX / 64];
+/// Sockets whose program has set a limit on receiving.
+static LIMITED: [AtomicU64; FDS_MAX / 64] = [const { AtomicU64::new(0) }; FDS_MAX / 64];
 static JUDGED: [AtomicU64; FDS_MAX] = [const { AtomicU64::new(0) }; FDS_MAX];
 
-fn place(fd: c_int) -> Option<(&'static AtomicU64, u64)> {
+type Bits = [AtomicU64; FDS_MAX / 64];
+
+fn place(bits: &'static Bits, fd: c_int) -> Option<(&'static AtomicU64, u64)> {
     let fd = usize::try_from(fd).ok()?;
-    Some((DEVICES.get(fd / 64)?, 1 << (fd % 64)))
+    Some((bits.get(fd / 64)?, 1 << (fd % 64)))
+}
+
+fn set(bits: &'static Bits, fd: c_int, is_set: bool) {
+    match (place(bits, fd), is_set) {
+        (Some((word, bit)), true) => word.fetch_or(bit, Ordering::Relaxed),
+        (Some((word, bit)), false) => word.fetch_and(!bit, Ordering::Relaxed),
+        (None, _) => 0,
+    };
+}
+
+#[inline]
+fn is_set(bits: &'static Bits, fd: c_int) -> bool {
+    place(bits, fd).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
 }
 
 /// Whether the path names a source of random bytes.
@@ -20,20 +37,33 @@ pub fn is_random_device(path: &[u8]) -> bool {
 }
 
 pub fn set_random(fd: c_int) {
-    if let Some((word, bit)) = place(fd) {
-        word.fetch_or(bit, Ordering::Relaxed);
-    }
+    set(&DEVICES, fd, true);
 }
 
 #[inline]
 pub fn is_random(fd: c_int) -> bool {
-    place(fd).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+    is_set(&DEVICES, fd)
+}
+
+/// Whether receiving from this socket has a limit that its program has set.
+#[inline]
+pub fn is_limited(fd: c_int) -> bool {
+    is_set(&LIMITED, fd)
+}
+
+pub fn set_limited(fd: c_int, is_limited: bool) {
+    set(&LIMITED, fd, is_limited);
+}
+
+/// Whether anything but judgements is known of it.
+#[inline]
+pub fn is_known(fd: c_int) -> bool {
+    is_random(fd) || is_limited(fd)
 }
 
 pub fn forget(fd: c_int) {
-    if let Some((word, bit)) = place(fd) {
-        word.fetch_and(!bit, Ordering::Relaxed);
-    }
+    set(&DEVICES, fd, false);
+    set(&LIMITED, fd, false);
 }
 
 /// Whether the descriptor was found harmless in the sandbox of that generation.

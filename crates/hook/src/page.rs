@@ -110,8 +110,12 @@ pub struct Cell {
     pub is_parked: AtomicU32,
     /// The thread has come back from the kernel and wants the lock to say so; it may sleep for that lock.
     pub is_back: AtomicU32,
+    /// The thread waits for the page's lock: the kernel has it asleep, and yet it is about to do something.
+    pub is_locking: AtomicU32,
     /// Its descriptors were found to lead nowhere but to this process, so nobody outside will end its wait.
     pub is_inside: AtomicU32,
+    /// How often it was told of a deadlock.
+    pub told: AtomicU32,
     /// Its `pthread_t`, for those who join it.
     pub pthread: AtomicU64,
 }
@@ -119,6 +123,8 @@ pub struct Cell {
 /// How long to wait for the lock before looking whether its holder is alive.
 const LOCK_PATIENCE_NS: i64 = 20_000_000;
 const SPINS: u32 = 100;
+/// Set in the lock beside its holder when somebody waits for it.
+const IS_AWAITED: u32 = 1 << 31;
 
 impl Page {
     pub fn cell(&self, slot: usize) -> &Cell {
@@ -130,27 +136,47 @@ impl Page {
         let mask = block_signals();
         let me = task::own_id() as u32;
         let mut spins = 0;
-        while self.lock.compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        let mut own = None;
+        // Whoever has waited once takes the lock as one that others may wait for: it cannot know.
+        let mut taken = me;
+        while self.lock.compare_exchange_weak(0, taken, Ordering::Acquire, Ordering::Relaxed).is_err() {
             spins += 1;
             if spins > SPINS {
-                self.wait_for_lock();
+                taken = me | IS_AWAITED;
+                self.wait_for_lock(own.get_or_insert_with(|| self.cell_of(me)));
             } else {
                 core::hint::spin_loop();
             }
         }
+        if let Some(Some(cell)) = own {
+            cell.is_locking.store(0, Ordering::SeqCst);
+        }
         Locked { page: self, mask }
     }
 
+    /// The place of a thread, if it has one: whoever reads the table must not take its wait for the lock for sleep.
     #[cold]
-    fn wait_for_lock(&self) {
+    fn cell_of(&self, thread: u32) -> Option<&Cell> {
+        let seats = self.seats.load(Ordering::Relaxed) as usize;
+        self.cells[..seats.min(THREADS_MAX)].iter().find(|cell| cell.thread.load(Ordering::Relaxed) == thread as i32)
+    }
+
+    #[cold]
+    fn wait_for_lock(&self, own: &Option<&Cell>) {
+        if let Some(cell) = own {
+            cell.is_locking.store(1, Ordering::SeqCst);
+        }
         let holder = self.lock.load(Ordering::Relaxed);
-        if holder == 0 || futex::wait(&self.lock, holder, LOCK_PATIENCE_NS) != futex::Woken::TimedOut {
+        let awaited = holder | IS_AWAITED;
+        let is_held = holder == awaited
+            || holder != 0 && self.lock.compare_exchange(holder, awaited, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if !is_held || futex::wait(&self.lock, awaited, LOCK_PATIENCE_NS) != futex::Woken::TimedOut {
             return;
         }
         // SAFETY: signal 0 only asks whether the thread exists.
-        let error = unsafe { libc::kill(holder as i32, 0) };
+        let error = unsafe { libc::kill((awaited & !IS_AWAITED) as i32, 0) };
         if error != 0 && hermetic_sys::clock::errno() == libc::ESRCH {
-            let _ = self.lock.compare_exchange(holder, 0, Ordering::AcqRel, Ordering::Relaxed);
+            let _ = self.lock.compare_exchange(awaited, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
 }
@@ -187,6 +213,20 @@ impl Locked<'_> {
         Some(free as u32)
     }
 
+    /// The processes that have a thread in the table; 0 for the others. One that is just beginning has none yet, and may still do
+    /// anything.
+    pub fn seated_processes(&mut self) -> [i32; PROCESSES_MAX] {
+        let mut seated = [0; PROCESSES_MAX];
+        let table = self.table();
+        for entry in &table.entries[..table.high as usize] {
+            let index = entry.process as usize;
+            if entry.state != hermetic_engine::scheduler::State::Free {
+                seated[index] = table.processes[index];
+            }
+        }
+        seated
+    }
+
     /// A free place, or none.
     pub fn take_slot(&mut self) -> Option<usize> {
         let table = self.table();
@@ -206,8 +246,9 @@ impl Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        self.page.lock.store(0, Ordering::Release);
-        futex::wake(&self.page.lock, 1);
+        if self.page.lock.swap(0, Ordering::Release) & IS_AWAITED != 0 {
+            futex::wake(&self.page.lock, 1);
+        }
         restore_signals(&self.mask);
     }
 }

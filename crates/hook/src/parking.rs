@@ -12,11 +12,13 @@ use crate::page::{Cell, Locked, Page, PROCESSES_MAX, THREADS_MAX};
 use crate::settle::{ring, settle, settle_waiting};
 use crate::watch::Watch;
 use crate::{children, jumps, pipes, threads};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::host::Host;
 use hermetic_engine::sandbox::Mode;
 use hermetic_engine::scheduler::{Entry, Outcome, State, NEVER};
+use hermetic_engine::thread::Seat;
 use hermetic_engine::{Sandbox, Thread};
+use hermetic_model::stream::Pedigree;
 use hermetic_sys::futex::{self, Woken};
 use hermetic_sys::{clock as kernel, task};
 use libc::pollfd;
@@ -206,6 +208,8 @@ fn fill_cell(cell: &Cell, thread: i32, pthread: u64) {
     cell.is_announced.store(0, Ordering::Relaxed);
     cell.is_parked.store(0, Ordering::Relaxed);
     cell.is_back.store(0, Ordering::Relaxed);
+    cell.is_locking.store(0, Ordering::Relaxed);
+    cell.told.store(0, Ordering::Relaxed);
     cell.pipe.store(-1, Ordering::Relaxed);
     cell.pthread.store(pthread, Ordering::Relaxed);
 }
@@ -237,6 +241,24 @@ pub fn expect_thread(child: &mut Thread, is_host: bool) {
     }
 }
 
+/// The maker of a thread tells its `pthread_t`, so that a join finds the place of one that has not begun. Seat and pedigree are
+/// what the record held when it was made: it may be somebody else's by now.
+pub fn name_thread(seat: Seat, pedigree: Pedigree, pthread: u64) {
+    let Some(page) = page_now() else { return };
+    let mut locked = page.lock();
+    if seat.epoch != EPOCH.load(Ordering::Acquire) {
+        return;
+    }
+    let slot = seat.slot as usize;
+    let cell = page.cell(slot);
+    let entry = &locked.table().entries[slot];
+    let is_same = entry.state != State::Free && entry.pedigree == pedigree.0;
+    if is_same && cell.thread.load(Ordering::Acquire) == 0 {
+        threads::forget_ending(pthread);
+        cell.pthread.store(pthread, Ordering::Release);
+    }
+}
+
 /// A started thread begins: host threads wait for their turn.
 pub fn begin_thread(thread: &mut Thread) {
     let Some(page) = page_now() else { return };
@@ -258,20 +280,43 @@ pub fn begin_thread(thread: &mut Thread) {
     }
 }
 
-/// A thread ends (or never started): its place is free, and the others go on.
-pub fn end_thread(thread: &mut Thread) {
+/// A thread for which a place was taken never started.
+pub fn forget_thread(thread: &mut Thread) {
     let Some(page) = page_now() else { return };
-    if thread.seat.epoch != EPOCH.load(Ordering::Acquire) {
+    let mut locked = page.lock();
+    if thread.seat.epoch == EPOCH.load(Ordering::Acquire) {
+        locked.scheduler().remove(thread.seat.slot as usize);
+        settle(&mut locked);
+    }
+}
+
+/// The calling thread ends: its place is free, and the others go on.
+pub fn end_thread(thread: &mut Thread) {
+    let Some(page) = page_now().filter(|_| thread.is_controlled()) else { return };
+    let epoch = EPOCH.load(Ordering::Acquire);
+    let mut locked = page.lock();
+    if epoch != EPOCH.load(Ordering::Acquire) {
         return;
     }
-    let process = PROCESS.load(Ordering::Relaxed);
-    let slot = thread.seat.slot as usize;
-    let pthread = page.cell(slot).pthread.swap(0, Ordering::Relaxed);
-    let mut locked = page.lock();
-    locked.scheduler().remove(slot);
-    locked.scheduler().signal(process, join_channel(pthread), usize::MAX, |woken| ring(page, woken));
+    let slot = match thread.seat.epoch == epoch {
+        true => Some(thread.seat.slot as usize),
+        false => kept_slot(&mut locked, true),
+    };
+    let Some(slot) = slot else { return };
+    unseat(&mut locked, slot);
     settle(&mut locked);
     thread.seat.epoch = 0;
+}
+
+/// Frees a thread's place, and lets those go on who join it.
+pub fn unseat(locked: &mut Locked<'_>, slot: usize) {
+    let page = locked.page;
+    let process = locked.table().entries[slot].process;
+    let pthread = page.cell(slot).pthread.swap(0, Ordering::SeqCst);
+    locked.scheduler().remove(slot);
+    if pthread != 0 {
+        locked.scheduler().signal(process, join_channel(pthread), usize::MAX, |woken| ring(page, woken));
+    }
 }
 
 /// What those wait for who join a thread. Odd, unlike every address of a semaphore or condition.
@@ -292,6 +337,7 @@ pub fn is_seated(pthread: u64) -> bool {
 /// Parks the calling thread until the channel is rung or `ns` nanoseconds have passed; `attempt` tries the real thing once,
 /// when nobody can ring any more without being heard. None: the wait is not ours to make.
 pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> Option<Waited> {
+    let errno = kernel::errno();
     let mut call = Call::enter()?;
     if !is_virtual(call.sandbox) {
         return None;
@@ -305,18 +351,27 @@ pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> 
         if is_stale(&place) {
             return Some(Waited::Moved { left_ns: ns });
         }
+        // Before the attempt: whoever does the real thing after it must know that there is somebody to ring.
+        WAITING.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         if attempt() {
+            WAITING.fetch_sub(1, Ordering::AcqRel);
             return Some(Waited::Signalled);
         }
-        WAITING.fetch_add(1, Ordering::AcqRel);
         place.page.cell(place.slot).is_parked.store(1, Ordering::Relaxed);
         locked.scheduler().wait(place.slot, channel as u64, deadline_ns, false, holds_host);
-        settle(&mut locked);
+        settle_waiting(&mut locked, place.slot, || true);
+        if let Some(outcome) = take_turn(&mut locked, &place) {
+            drop(locked);
+            drop(call);
+            WAITING.fetch_sub(1, Ordering::AcqRel);
+            return Some(conclude(place, deadline_ns, outcome, false, errno));
+        }
     }
     drop(call);
     let (outcome, is_interrupted) = await_turn(place, true);
     WAITING.fetch_sub(1, Ordering::AcqRel);
-    Some(conclude(place, deadline_ns, outcome, is_interrupted))
+    Some(conclude(place, deadline_ns, outcome, is_interrupted, errno))
 }
 
 /// Whether the table is another one by now.
@@ -380,8 +435,9 @@ fn forget_process(page: &'static Page, process: u32) {
     settle(&mut locked);
 }
 
-fn conclude(place: Place, deadline_ns: i64, outcome: Outcome, is_interrupted: bool) -> Waited {
-    match outcome {
+/// What the program is told. Its `errno` is what it was before the wait: the hook decides whether it changes.
+fn conclude(place: Place, deadline_ns: i64, outcome: Outcome, is_interrupted: bool, errno: i32) -> Waited {
+    let waited = match outcome {
         Outcome::TimedOut => {
             note_move(place.page);
             Waited::TimedOut
@@ -396,7 +452,9 @@ fn conclude(place: Place, deadline_ns: i64, outcome: Outcome, is_interrupted: bo
         }
         _ if is_interrupted => Waited::Interrupted,
         _ => Waited::Signalled,
-    }
+    };
+    kernel::set_errno(errno);
+    waited
 }
 
 /// Waits until the table says that the thread runs. Returns how its wait ended, and whether a signal handler ran meanwhile.
@@ -432,6 +490,10 @@ fn turn(place: &Place) -> Option<Outcome> {
     if is_stale(place) {
         return Some(Outcome::Moved);
     }
+    take_turn(&mut locked, place)
+}
+
+fn take_turn(locked: &mut Locked<'_>, place: &Place) -> Option<Outcome> {
     let entry = &mut locked.table().entries[place.slot];
     (entry.state == State::Running).then(|| core::mem::take(&mut entry.outcome))
 }
@@ -439,6 +501,7 @@ fn turn(place: &Place) -> Option<Outcome> {
 /// Waits for descriptors with `ppoll`, or for `ns` to pass. The caller has found none of them ready. `fds` has one more place
 /// at its end than the program's list. None: the wait is not ours to make.
 pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) -> Option<Waited> {
+    let errno = kernel::errno();
     let mut call = Call::enter()?;
     if !is_virtual(call.sandbox) {
         return None;
@@ -464,7 +527,7 @@ pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) ->
     let (outcome, is_interrupted) = await_descriptors(place, fds, mask);
     place.page.cell(place.slot).pipe.store(-1, Ordering::Release);
     WAITING.fetch_sub(1, Ordering::AcqRel);
-    Some(conclude(place, deadline_ns, outcome, is_interrupted))
+    Some(conclude(place, deadline_ns, outcome, is_interrupted, errno))
 }
 
 fn announce(place: &Place) {
@@ -589,6 +652,7 @@ pub fn in_kernel<R>(mut attempt: impl FnMut() -> Option<R>, wait: impl FnOnce() 
 /// Waits for something that other processes may end as well as this one, so that only the kernel knows: `attempt` makes the
 /// wait really, for at most the nanoseconds it is told, and says whether that was enough. None: the wait is not ours to make.
 pub fn wait_in_kernel(ns: Option<i64>, mut attempt: impl FnMut(i64) -> Attempt) -> Option<Waited> {
+    let errno = kernel::errno();
     let mut call = Call::enter()?;
     if !is_virtual(call.sandbox) {
         return None;
@@ -609,7 +673,7 @@ pub fn wait_in_kernel(ns: Option<i64>, mut attempt: impl FnMut(i64) -> Attempt) 
     drop(call);
     let (outcome, is_interrupted) = attempt_until_turn(place, &mut attempt);
     WAITING.fetch_sub(1, Ordering::AcqRel);
-    Some(conclude(place, deadline_ns, outcome, is_interrupted))
+    Some(conclude(place, deadline_ns, outcome, is_interrupted, errno))
 }
 
 /// How a part of a real wait went.
@@ -745,6 +809,11 @@ pub fn offer_turn() {
 /// Something was done to what lies at that address: up to `count` waiters may go on. Returns how many there were.
 #[inline]
 pub fn signal(channel: usize, count: usize) -> usize {
+    if PAGE.load(Ordering::Relaxed).is_null() {
+        return 0;
+    }
+    // What was just done must be seen before it is asked who waits; the counterpart is in `park`.
+    fence(Ordering::SeqCst);
     if WAITING.load(Ordering::Acquire) == 0 {
         return 0;
     }

@@ -24,7 +24,7 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
     let mut turns = 0;
     loop {
         let mut is_waking = false;
-        let processes = locked.table().processes;
+        let processes = locked.seated_processes();
         // SAFETY: no preconditions.
         let own = unsafe { libc::getpid() };
         let mut external = None;
@@ -35,21 +35,18 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
             },
             |slot, is_final| {
                 let cell = page.cell(slot);
-                let (process, thread) = (cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
                 if slot == me {
                     return !is_final || still_waits();
                 }
-                // A parked thread of this process waits for nothing but its bell. One of another process may be dying.
-                if process == own
-                    && cell.pipe.load(Ordering::Relaxed) < 0
-                    && cell.is_parked.load(Ordering::Relaxed) != 0
-                {
-                    return true;
-                }
-                // The kernel is asked first: a thread that comes back after that is still asleep for all that matters here.
-                let is_asleep = task::is_asleep(process, thread)
-                    && cell.is_back.load(Ordering::SeqCst) == 0
-                    && !has_run_since_seen(cell);
+                let is_parked = cell.pipe.load(Ordering::Relaxed) < 0 && cell.is_parked.load(Ordering::Relaxed) != 0;
+                let (process, thread) = (cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
+                let is_asleep = if is_parked {
+                    // It waits for nothing but its bell, also while it looks around. In another process it may be dying.
+                    process == own || task::is_asleep(process, thread)
+                } else {
+                    // The kernel first: a thread that comes back after that is still asleep for all that matters here.
+                    is_asleep(cell) && cell.is_back.load(Ordering::SeqCst) == 0 && !has_run_since_seen(cell)
+                };
                 is_waking |= !is_asleep;
                 is_asleep
             },
@@ -61,11 +58,11 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
                 unsafe { libc::sched_yield() };
             }
             Step::Busy | Step::Empty => break,
-            Step::Run { slot } => ring(page, slot),
+            Step::Run { slot } => tell(page, slot, me),
             Step::Jump { slot, to_ns } => {
                 jumps::note_deadline(locked, slot, to_ns);
                 page.clockwork.advance_to(to_ns);
-                ring(page, slot);
+                tell(page, slot, me);
             }
             Step::Follow { .. } => return follow(locked, external.unwrap_or(children::ANSWER)),
             Step::Deadlock => return begin_deadlock(locked),
@@ -76,6 +73,12 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
     table.log.end_following();
 }
 
+/// Whether the kernel has the thread asleep for something else than the page's lock, which whoever asks holds.
+pub fn is_asleep(cell: &Cell) -> bool {
+    task::is_asleep(cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed))
+        && cell.is_locking.load(Ordering::SeqCst) == 0
+}
+
 /// Whether a thread that did not announce its wait has run since it was seen asleep.
 pub fn has_run_since_seen(cell: &Cell) -> bool {
     if cell.is_announced.load(Ordering::Relaxed) != 0 || cell.is_parked.load(Ordering::Relaxed) != 0 {
@@ -83,6 +86,13 @@ pub fn has_run_since_seen(cell: &Cell) -> bool {
     }
     let slices = task::slices(cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
     slices.is_none_or(|slices| slices + 1 != cell.suspect.load(Ordering::Relaxed))
+}
+
+/// Rings for a thread, unless it is the one that decides: it looks at its entry anyway.
+fn tell(page: &Page, slot: usize, me: usize) {
+    if slot != me {
+        ring(page, slot);
+    }
 }
 
 /// Makes a thread look at its entry again.

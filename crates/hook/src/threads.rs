@@ -1,8 +1,9 @@
 //! Records of threads: made when a thread starts or is first seen, given back when it ends.
 
 use crate::guard;
+use crate::host::Registered;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use hermetic_abi::Text;
 use hermetic_engine::{Class, Thread};
 use hermetic_model::stream::Pedigree;
@@ -36,6 +37,23 @@ static LIVE: [Live; crate::page::THREADS_MAX] = [const {
         is_host: AtomicBool::new(false),
     }
 }; crate::page::THREADS_MAX];
+
+/// The `pthread_t` of threads that are past their last destructor and may not be joined yet; the latest ones are enough.
+static ENDING: [AtomicU64; ENDING_MAX] = [const { AtomicU64::new(0) }; ENDING_MAX];
+const ENDING_MAX: usize = 64;
+static ENDED: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether that thread has run its last destructor a short while ago.
+pub fn is_ending(pthread: u64) -> bool {
+    ENDING.iter().any(|ending| ending.load(Ordering::Relaxed) == pthread)
+}
+
+/// The `pthread_t` belongs to nobody any more, or to somebody new.
+pub fn forget_ending(pthread: u64) {
+    for ending in &ENDING {
+        let _ = ending.compare_exchange(pthread, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
 
 /// Calls `visit` for each: its number, its `pthread_t`, its pedigree, and whether it runs interpreted code.
 pub fn for_each_live(mut visit: impl FnMut(i32, u64, u64, bool)) {
@@ -137,6 +155,8 @@ pub fn release(record: *mut Thread) {
 pub fn begin(record: *mut Thread) {
     // SAFETY: the record belongs to this thread (H2).
     unsafe { (*tls::local()).thread = record.cast() };
+    // SAFETY: no preconditions.
+    forget_ending(unsafe { libc::pthread_self() });
     // SAFETY: this thread's own record (H8).
     note_live(unsafe { &*record });
     watch(record);
@@ -169,12 +189,15 @@ unsafe extern "C" fn ended(record: *mut c_void) {
     let local = unsafe { &mut *local };
     local.thread = core::ptr::null_mut();
     forget_own();
+    let ending = &ENDING[ENDED.fetch_add(1, Ordering::Relaxed) % ENDING_MAX];
+    // SAFETY: no preconditions.
+    ending.store(unsafe { libc::pthread_self() }, Ordering::Relaxed);
     local.bypass = 0;
     // SAFETY: the record is this thread's own until it is given back below (H8).
     crate::parking::end_thread(unsafe { &mut *record });
     if let Some(sandbox) = guard::active() {
         // SAFETY: the record is this thread's own until it is given back below (H8).
-        sandbox.end(unsafe { &mut *record });
+        sandbox.end(unsafe { &mut *record }, &Registered);
     }
     // SAFETY: nothing uses the record after this.
     unsafe { RECORDS.give_back(record) };

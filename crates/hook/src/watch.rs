@@ -2,8 +2,8 @@
 //! process that is killed, real time that passes, a wait that nobody will end.
 
 use crate::page::Locked;
-use crate::parking::{is_any_ready, is_stale, Place};
-use crate::settle::{has_run_since_seen, real_ns, settle_waiting};
+use crate::parking::{is_any_ready, is_stale, unseat, Place};
+use crate::settle::{has_run_since_seen, is_asleep, real_ns, settle_waiting};
 use crate::{children, inside, jumps};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::{State, NEVER};
@@ -97,10 +97,15 @@ fn observe_running(locked: &mut Locked<'_>, place: &Place, now_ns: i64) {
             continue;
         }
         let process = cell.process.load(Ordering::Relaxed);
-        let slices = match task::is_asleep(process, thread) {
+        let slices = match is_asleep(cell) {
             true => task::slices(process, thread).map_or(0, |slices| slices + 1),
             false => 0,
         };
+        if slices == 0 && !task::exists(process, thread) {
+            // It ended while it was being seated; see `parking::seat_others`.
+            unseat(locked, slot);
+            continue;
+        }
         if cell.suspect.swap(slices, Ordering::Relaxed) != slices {
             cell.suspect_ns.store(now_ns, Ordering::Relaxed);
         } else if slices != 0 && now_ns - cell.suspect_ns.load(Ordering::Relaxed) > SUSPICION_NS {
@@ -147,9 +152,16 @@ fn break_deadlock(locked: &mut Locked<'_>, place: &Place, fds: &mut [pollfd], no
     if (0..entries.len()).any(is_open) {
         return;
     }
-    // The thread that entered the sandbox sits in the first place; where it is gone, whoever looks first takes it.
+    // The main thread first: most errors are best raised there. One that went on to wait all the same, as a thread inside a C
+    // function may, comes last the next time.
     let is_own = |slot: &usize| entries[*slot].process == place.process && entries[*slot].state != State::Free;
-    let Some(slot) = (0..entries.len()).find(is_own) else { return };
+    let rank = |slot: &usize| {
+        let cell = page.cell(*slot);
+        let is_main = cell.thread.load(Ordering::Relaxed) == cell.process.load(Ordering::Relaxed);
+        (cell.told.load(Ordering::Relaxed), !is_main, *slot)
+    };
+    let Some(slot) = (0..entries.len()).filter(is_own).min_by_key(rank) else { return };
+    page.cell(slot).told.fetch_add(1, Ordering::Relaxed);
     locked.table().deadlock_real_ns = 0;
     jumps::note_deadlock(locked);
     locked.scheduler().break_deadlock(slot);

@@ -46,6 +46,13 @@ pub fn is_asleep(process: i32, thread: i32) -> bool {
     after.and_then(|at| stat.text().get(at + 2)) == Some(&b'S')
 }
 
+/// Whether there is such a thread. One that has ended but not been collected counts.
+pub fn exists(process: i32, thread: i32) -> bool {
+    // SAFETY: signal 0 only asks.
+    let error = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, 0) };
+    error == 0 || crate::clock::errno() != libc::ESRCH
+}
+
 /// How often the thread was put on a processor; equal numbers mean that it has not run in between.
 pub fn slices(process: i32, thread: i32) -> Option<u64> {
     let stat = read(process, thread, "schedstat");
@@ -241,6 +248,17 @@ mod tests {
         }
         drop(send);
         waiter.join().expect("it ends");
+        assert!(!is_asleep(process, thread));
+    }
+
+    #[test]
+    fn a_thread_exists_until_the_kernel_has_ended_it() {
+        let process = std::process::id() as i32;
+        assert!(exists(process, own_id()));
+        let thread = std::thread::spawn(own_id).join().expect("it ends");
+        while exists(process, thread) {
+            std::thread::yield_now();
+        }
         assert!(!is_asleep(process, thread));
     }
 }

@@ -10,7 +10,7 @@ import pytest
 FOLDER = Path(__file__).parent
 ROW = re.compile(r"^\| ((?:h|py)\d\d) \| .* \| (.+) \|$", re.MULTILINE)
 MARK = re.compile(r"""pytest\.mark\.case\("(\w+)"\)""")
-WAITING = ("scheduler", "runner")
+WAITING = ("runner",)
 
 ROWS = dict(ROW.findall((FOLDER / "README.md").read_text()))
 TEXTS = {path.name: path.read_text() for path in FOLDER.glob("test_*.py")}

@@ -1,12 +1,13 @@
 """Small programs that go wrong without isolation (`zoo/`): under a sandbox, one outcome per seed in every world.
 
 A world is what differs between machines and days: zone, temporary folder, home, what earlier runs left. Those whose
-bare failure can be recorded must also fail again from the journal, in another world, with the same words. What waits
-for the scheduler or the runner stands in `README.md`.
+bare failure can be recorded must also fail again from the journal, in another world, with the same words. Those about
+the order of threads are swept over many seeds. What waits for the runner stands in `README.md`.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,6 +46,10 @@ ANIMALS = {
         Animal("py02_expired_coupon"),
         Animal("py04_naive_label", ("--hermetic-tz=UTC",)),
         Animal("py06_speed_budget"),
+        Animal("py07_nap_then_look"),
+        Animal("py09_gather_order", passes=None),
+        Animal("py10_wait_for_edge"),
+        Animal("py12_lost_deposit"),
         Animal("py13_mean_tolerance", passes=None),
         Animal("py15_uuid_rows", passes=None),
         Animal("py20_listing_order", worlds=({}, SHM), passes=None),
@@ -102,6 +107,39 @@ def test_seeds_show_both_outcomes(project, name):
         if codes == {0, 1}:
             return
     pytest.fail(f"40 seeds of {name} all ended with {codes}")
+
+
+SWEEP = """
+import importlib, json, sys
+import hermetic
+
+module = importlib.import_module(sys.argv[1])
+[test] = [function for name, function in vars(module).items() if name.startswith("test_")]
+
+def outcome(seed):
+    with hermetic.sandbox(seed=seed):
+        try:
+            test()
+        except (AssertionError, TimeoutError, module_timeout) as error:
+            return repr(error)
+    return "passed"
+
+module_timeout = getattr(getattr(module, "asyncio", None), "TimeoutError", AssertionError)
+print(json.dumps([sorted({outcome(seed) for _ in range(3)}) for seed in range(50)]))
+"""
+
+
+@pytest.mark.parametrize("name", ["py07", "py09", "py10", "py12"])
+def test_fifty_seeds_have_one_outcome_each(project, program, name):
+    """Three times each, in one process: what earlier runs left in it does not matter either."""
+    animal = ANIMALS[name]
+    put(project, animal)
+    ran = program(SWEEP, f"test_{animal.file}", env={"PYTHONPATH": str(project.root)}, timeout=180)
+    assert ran.code == 0, ran.text
+    outcomes = json.loads(ran.text.splitlines()[-1])
+    assert [len(seen) for seen in outcomes] == [1] * 50, outcomes
+    passed = sum(seen == ["passed"] for seen in outcomes)
+    assert passed == 50 if animal.passes else 0 < passed < 50, outcomes
 
 
 @pytest.mark.parametrize("name", ["py23", "py29"])

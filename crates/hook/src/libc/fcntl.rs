@@ -1,13 +1,13 @@
-//! `<fcntl.h>`: opening random devices.
+//! `<fcntl.h>`: opening random devices, waiting for locks on files.
 //!
 //! The device is really opened, so that everything else about the descriptor is true; only what is read from it is ours.
 
-use crate::descriptors;
-use crate::guard;
+use super::sys_file::told;
 use crate::table::hooks;
+use crate::{descriptors, guard, parking};
 use core::ffi::{c_char, c_int, c_uint, CStr};
 
-// `mode` is variadic in C; on the machines that we know it travels in the same register either way.
+// `mode`, and the argument of `fcntl`, is variadic in C; on the machines that we know it travels in the same register either way.
 hooks! {
     open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int;
     open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int;
@@ -17,6 +17,8 @@ hooks! {
     __open64_2(path: *const c_char, flags: c_int) -> c_int;
     __openat_2(folder: c_int, path: *const c_char, flags: c_int) -> c_int;
     __openat64_2(folder: c_int, path: *const c_char, flags: c_int) -> c_int;
+    fcntl(fd: c_int, command: c_int, argument: usize) -> c_int;
+    fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int;
 }
 
 /// # Safety
@@ -86,4 +88,24 @@ pub unsafe extern "C" fn __openat64_2(folder: c_int, path: *const c_char, flags:
     let fd = unsafe { real::__openat64_2(folder, path, flags) };
     // SAFETY: the program's promise to libc.
     unsafe { note(fd, path) }
+}
+
+/// Runs a command; one that waits for a lock is tried first, and the others go on while it waits.
+fn locking(command: c_int, call: impl Fn(c_int) -> c_int) -> c_int {
+    let impatient = match command {
+        libc::F_SETLKW => libc::F_SETLK,
+        libc::F_OFD_SETLKW => libc::F_OFD_SETLK,
+        _ => return call(command),
+    };
+    parking::in_kernel(|| told(call(impatient)), || call(command))
+}
+
+pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the arguments are the program's.
+    locking(command, |command| unsafe { real::fcntl(fd, command, argument) })
+}
+
+pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the arguments are the program's.
+    locking(command, |command| unsafe { real::fcntl64(fd, command, argument) })
 }

@@ -1,6 +1,7 @@
 //! `<pthread.h>`: starting and joining threads, conditions, locks with a limit.
 
 use crate::guard::Call;
+use crate::host::Registered;
 use crate::parking::{self, Waited};
 use crate::table::hooks;
 use crate::{condition, threads, wait};
@@ -16,6 +17,10 @@ hooks! {
         id: *mut pthread_t, attributes: *const pthread_attr_t, start: Option<Start>, argument: *mut c_void
     ) -> c_int;
     pthread_join(thread: pthread_t, result: *mut *mut c_void) -> c_int;
+    pthread_timedjoin_np(thread: pthread_t, result: *mut *mut c_void, deadline: *const timespec) -> c_int;
+    pthread_clockjoin_np(
+        thread: pthread_t, result: *mut *mut c_void, id: clockid_t, deadline: *const timespec
+    ) -> c_int;
     #[Interpreter = pthread_cond_wait_of_interpreter] pthread_cond_wait(
         condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t
     ) -> c_int;
@@ -76,14 +81,19 @@ unsafe fn create(
     };
     // Starting a thread allocates its stack; this is not a place that malloc calls.
     let beginning = Box::into_raw(Box::new(Beginning { record, start: function, argument }));
+    // SAFETY: the record is ours until the thread runs.
+    let (seat, pedigree) = unsafe { &*record }.place();
     // SAFETY: the program's arguments, with our beginning in front of its own.
     let error = unsafe { real::pthread_create(id, attributes, Some(begin), beginning.cast()) };
     if error != 0 {
         // SAFETY: the thread was not started, so the beginning is still ours.
         drop(unsafe { Box::from_raw(beginning) });
         // SAFETY: as above, and so is its record.
-        parking::end_thread(unsafe { &mut *record });
+        parking::forget_thread(unsafe { &mut *record });
         threads::release(record);
+    } else {
+        // SAFETY: libc has filled it.
+        parking::name_thread(seat, pedigree, unsafe { id.read() });
     }
     error
 }
@@ -94,7 +104,7 @@ fn prepare_child(is_host: bool) -> Option<*mut Thread> {
     let (sandbox, thread) = call.parts();
     // SAFETY: nobody else knows the record yet (H8).
     let child = unsafe { &mut *record };
-    sandbox.spawn(thread, child);
+    sandbox.spawn(thread, child, &Registered);
     parking::expect_thread(child, is_host);
     Some(record)
 }
@@ -122,28 +132,95 @@ pub unsafe extern "C" fn pthread_join(thread: pthread_t, result: *mut *mut c_voi
     unsafe { join_ending(thread, result) }
 }
 
-/// Joins a thread that is past its last destructor. The kernel takes moments to end it, in which the joining thread must not
-/// look asleep: nobody in the table would know what it waits for.
+pub unsafe extern "C" fn pthread_timedjoin_np(
+    thread: pthread_t,
+    result: *mut *mut c_void,
+    deadline: *const timespec,
+) -> c_int {
+    // SAFETY: the program's arguments, or a deadline of ours.
+    let real = |deadline: *const timespec| unsafe { real::pthread_timedjoin_np(thread, result, deadline) };
+    // SAFETY: the arguments are the program's.
+    unsafe { join_until(thread, result, libc::CLOCK_REALTIME, deadline, real) }
+}
+
+pub unsafe extern "C" fn pthread_clockjoin_np(
+    thread: pthread_t,
+    result: *mut *mut c_void,
+    id: clockid_t,
+    deadline: *const timespec,
+) -> c_int {
+    // SAFETY: the program's arguments, or a deadline of ours.
+    let real = |deadline: *const timespec| unsafe { real::pthread_clockjoin_np(thread, result, id, deadline) };
+    // SAFETY: the arguments are the program's.
+    unsafe { join_until(thread, result, id, deadline, real) }
+}
+
+/// # Safety
+/// The program's promises to `pthread_clockjoin_np`.
+unsafe fn join_until(
+    thread: pthread_t,
+    result: *mut *mut c_void,
+    id: clockid_t,
+    deadline: *const timespec,
+    real: impl FnOnce(*const timespec) -> c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let Some(span) = (unsafe { wait::until(id, deadline) }) else { return real(deadline) };
+    let mut left_ns = Some(span.ns);
+    while parking::is_seated(thread) {
+        let begin = wait::elapsed();
+        match parking::park(parking::join_channel(thread) as usize, left_ns, || !parking::is_seated(thread)) {
+            None => return note(real(&span.shortened(left_ns).deadline(id)), span),
+            Some(Waited::TimedOut) => return libc::ETIMEDOUT,
+            Some(Waited::Deadlock) => break,
+            Some(Waited::Moved { left_ns: left }) => left_ns = left,
+            Some(_) => left_ns = wait::left(left_ns, begin),
+        }
+    }
+    if threads::is_ending(thread) {
+        // SAFETY: the caller's promise.
+        return unsafe { join_ending(thread, result) };
+    }
+    note(real(&span.shortened(left_ns).deadline(id)), span)
+}
+
+/// Joins a thread that is past its last destructor. The kernel takes moments to end it (on a busy machine many), in which the
+/// joining thread must not look asleep: nobody in the table would know what it waits for. So it looks again and again.
 ///
 /// # Safety
 /// As for `pthread_join`.
 unsafe fn join_ending(thread: pthread_t, result: *mut *mut c_void) -> c_int {
     if Call::enter().is_some() {
-        for _ in 0..TRIES_MAX {
+        let tries_max = if threads::is_ending(thread) { TRIES_MAX } else { YIELDS_MAX };
+        for tries in 0..tries_max {
             // SAFETY: the caller's promise.
             let error = unsafe { pthread_tryjoin_np(thread, result) };
             if error != libc::EBUSY {
+                threads::forget_ending(thread);
                 return error;
             }
-            // SAFETY: no preconditions.
-            unsafe { libc::sched_yield() };
+            pause(tries);
         }
     }
     // SAFETY: the caller's promise.
     unsafe { real::pthread_join(thread, result) }
 }
 
-const TRIES_MAX: u32 = 10_000;
+/// Looks without sleep, before a thread of which nothing is known is joined really.
+const YIELDS_MAX: u32 = 10_000;
+/// Looks at a thread that is known to end: some seconds.
+const TRIES_MAX: u32 = YIELDS_MAX + 100_000;
+const PAUSE: timespec = timespec { tv_sec: 0, tv_nsec: 50_000 };
+
+fn pause(tries: u32) {
+    if tries < YIELDS_MAX {
+        // SAFETY: no preconditions.
+        unsafe { libc::sched_yield() };
+    } else {
+        // SAFETY: a valid span, and nobody asks what is left of it.
+        unsafe { libc::nanosleep(&PAUSE, core::ptr::null_mut()) };
+    }
+}
 
 extern "C" {
     fn pthread_tryjoin_np(thread: pthread_t, result: *mut *mut c_void) -> c_int;
@@ -322,16 +399,19 @@ pub unsafe extern "C" fn pthread_cond_signal_of_interpreter(condition: *mut pthr
     unsafe { pthread_cond_signal(condition) }
 }
 
+/// Takes a lock that `attempt` tries, or gives up at a deadline; `real` waits really. Whoever gives the lock back rings the
+/// channel.
+///
 /// # Safety
-/// The program's promises to `pthread_mutex_timedlock`.
-unsafe fn timed_lock(
-    mutex: *mut pthread_mutex_t,
+/// A non-null `deadline` points to a timespec.
+pub unsafe fn lock_until(
+    channel: usize,
     id: clockid_t,
     deadline: *const timespec,
+    mut attempt: impl FnMut() -> c_int,
     real: impl FnOnce(*const timespec) -> c_int,
 ) -> c_int {
-    // SAFETY: the caller's promise.
-    let error = unsafe { libc::pthread_mutex_trylock(mutex) };
+    let error = attempt();
     if error != libc::EBUSY {
         return error;
     }
@@ -340,18 +420,16 @@ unsafe fn timed_lock(
     let mut left_ns = Some(span.ns);
     loop {
         let begin = wait::elapsed();
-        let mut is_taken = false;
-        let waited = parking::park(mutex as usize, left_ns, || {
-            // SAFETY: the caller's promise.
-            is_taken = unsafe { libc::pthread_mutex_trylock(mutex) } == 0;
-            is_taken
+        let mut error = libc::EBUSY;
+        let waited = parking::park(channel, left_ns, || {
+            error = attempt();
+            error != libc::EBUSY
         });
         match waited {
-            _ if is_taken => return 0,
+            _ if error != libc::EBUSY => return error,
             None => return note(real(&span.shortened(left_ns).deadline(id)), span),
             Some(Waited::TimedOut) => {
-                // SAFETY: the caller's promise.
-                let error = unsafe { libc::pthread_mutex_trylock(mutex) };
+                let error = attempt();
                 return if error == libc::EBUSY { libc::ETIMEDOUT } else { error };
             }
             Some(Waited::Moved { left_ns: left }) => left_ns = left,
@@ -363,8 +441,10 @@ unsafe fn timed_lock(
 pub unsafe extern "C" fn pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, deadline: *const timespec) -> c_int {
     // SAFETY: the program's arguments, or a deadline of ours.
     let real = |deadline: *const timespec| unsafe { real::pthread_mutex_timedlock(mutex, deadline) };
+    // SAFETY: the program's mutex.
+    let attempt = || unsafe { libc::pthread_mutex_trylock(mutex) };
     // SAFETY: the arguments are the program's.
-    unsafe { timed_lock(mutex, libc::CLOCK_REALTIME, deadline, real) }
+    unsafe { lock_until(mutex as usize, libc::CLOCK_REALTIME, deadline, attempt, real) }
 }
 
 pub unsafe extern "C" fn pthread_mutex_clocklock(
@@ -374,8 +454,10 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(
 ) -> c_int {
     // SAFETY: the program's arguments, or a deadline of ours.
     let real = |deadline: *const timespec| unsafe { real::pthread_mutex_clocklock(mutex, id, deadline) };
+    // SAFETY: the program's mutex.
+    let attempt = || unsafe { libc::pthread_mutex_trylock(mutex) };
     // SAFETY: the arguments are the program's.
-    unsafe { timed_lock(mutex, id, deadline, real) }
+    unsafe { lock_until(mutex as usize, id, deadline, attempt, real) }
 }
 
 fn note(error: c_int, span: wait::Span) -> c_int {

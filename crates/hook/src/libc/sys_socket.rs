@@ -1,5 +1,6 @@
 //! `<sys/socket.h>`: connections, addressed sends, and data on connections from before the sandbox.
 
+use super::poll::{wait_until, Limit};
 use crate::address::Address;
 use crate::guard::Call;
 use crate::host::Registered;
@@ -7,9 +8,10 @@ use crate::table::hooks;
 use crate::{descriptors, network, outside, parking, threads};
 use core::ffi::{c_int, c_uint, c_void};
 use core::net::IpAddr;
+use hermetic_model::clock;
 use hermetic_policy::Target;
 use hermetic_sys::clock::set_errno;
-use libc::{mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{mmsghdr, msghdr, pollfd, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval};
 
 hooks! {
     socket(family: c_int, kind: c_int, protocol: c_int) -> c_int;
@@ -26,6 +28,8 @@ hooks! {
         fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int, address: *mut sockaddr, address_len: *mut socklen_t
     ) -> ssize_t;
     recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t;
+    recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int;
+    setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int;
     accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int;
     accept4(fd: c_int, address: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
 }
@@ -236,9 +240,100 @@ pub unsafe extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_ui
     unsafe { real::sendmmsg(fd, messages, allowed, flags) }
 }
 
+/// Runs a call that takes something from a descriptor, with the limit that the program may have set for it.
+#[inline]
+pub fn receiving<R: From<i8>>(fd: c_int, act: impl FnOnce() -> R) -> R {
+    match descriptors::is_limited(fd).then(|| limit_of(fd)).flatten() {
+        None => parking::when_ready(fd, libc::POLLIN, act),
+        Some(limit) => receive_within(fd, limit, act),
+    }
+}
+
+/// The socket's own limit; none where it has none, or does not wait at all.
+fn limit_of(fd: c_int) -> Option<Limit> {
+    let mut span = timeval { tv_sec: 0, tv_usec: 0 };
+    let mut len = size_of::<timeval>() as socklen_t;
+    let value = (&raw mut span).cast();
+    // SAFETY: the value is as long as it says.
+    let error = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, &mut len) };
+    // SAFETY: only asks.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    if error != 0 || flags & libc::O_NONBLOCK != 0 {
+        return None;
+    }
+    clock::from_timeval(span.tv_sec, span.tv_usec).filter(|&ns| ns > 0).map(Limit::Nanoseconds)
+}
+
+fn receive_within<R: From<i8>>(fd: c_int, limit: Limit, act: impl FnOnce() -> R) -> R {
+    let look = move || c_int::from(parking::is_any_ready(&mut [pollfd { fd, events: libc::POLLIN, revents: 0 }]));
+    let mut is_real = false;
+    let ready = match look() {
+        0 => wait_until(
+            limit,
+            core::ptr::null(),
+            look,
+            |fds| {
+                fds.push(pollfd { fd, events: libc::POLLIN, revents: 0 });
+            },
+            |_| {
+                is_real = true;
+                1
+            },
+        ),
+        ready => ready,
+    };
+    match ready {
+        // The kernel calls a limit that was reached "try again".
+        0 => {
+            set_errno(libc::EAGAIN);
+            R::from(-1)
+        }
+        ..0 => R::from(-1),
+        _ if is_real => parking::when_ready(fd, libc::POLLIN, act),
+        _ => act(),
+    }
+}
+
+pub unsafe extern "C" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    // SAFETY: the arguments are the program's.
+    let result = unsafe { real::setsockopt(fd, level, name, value, len) };
+    if result == 0 && level == libc::SOL_SOCKET && name == libc::SO_RCVTIMEO && !crate::fork::is_borrowed() {
+        descriptors::set_limited(fd, true);
+    }
+    result
+}
+
+/// Waits for the first message within the limit, then takes what is there. The kernel looks at the limit only when a message
+/// comes, which its manual calls a bug; a limit that is reached is "try again" here.
+pub unsafe extern "C" fn recvmmsg(
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: c_uint,
+    flags: c_int,
+    timeout: *mut timespec,
+) -> c_int {
+    // SAFETY: the program's promise to libc.
+    let limit = unsafe { Limit::from_timespec(timeout) };
+    let is_waiting = flags & libc::MSG_DONTWAIT == 0 && crate::guard::active().is_some();
+    match limit.filter(|_| is_waiting && !timeout.is_null()) {
+        Some(limit @ Limit::Nanoseconds(_)) => receive_within(fd, limit, || {
+            // SAFETY: the program's arguments; the first message is there, and further ones are not waited for.
+            unsafe { real::recvmmsg(fd, messages, count, flags | libc::MSG_WAITFORONE, core::ptr::null_mut()) }
+        }),
+        // SAFETY: the arguments are the program's.
+        _ => receiving(fd, || unsafe { real::recvmmsg(fd, messages, count, flags, timeout) }),
+    }
+}
+
 pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the arguments are the program's.
-    received(fd, parking::when_ready(fd, libc::POLLIN, || unsafe { real::recv(fd, buffer, len, flags) }))
+    received(fd, receiving(fd, || unsafe { real::recv(fd, buffer, len, flags) }))
 }
 
 pub unsafe extern "C" fn recvfrom(
@@ -249,7 +344,7 @@ pub unsafe extern "C" fn recvfrom(
     address: *mut sockaddr,
     address_len: *mut socklen_t,
 ) -> ssize_t {
-    let count = parking::when_ready(fd, libc::POLLIN, || {
+    let count = receiving(fd, || {
         // SAFETY: the arguments are the program's.
         unsafe { real::recvfrom(fd, buffer, len, flags, address, address_len) }
     });
@@ -258,15 +353,15 @@ pub unsafe extern "C" fn recvfrom(
 
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the arguments are the program's.
-    received(fd, parking::when_ready(fd, libc::POLLIN, || unsafe { real::recvmsg(fd, message, flags) }))
+    received(fd, receiving(fd, || unsafe { real::recvmsg(fd, message, flags) }))
 }
 
 pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int {
     // SAFETY: the arguments are the program's.
-    parking::when_ready(fd, libc::POLLIN, || unsafe { real::accept(fd, address, len) })
+    receiving(fd, || unsafe { real::accept(fd, address, len) })
 }
 
 pub unsafe extern "C" fn accept4(fd: c_int, address: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int {
     // SAFETY: the arguments are the program's.
-    parking::when_ready(fd, libc::POLLIN, || unsafe { real::accept4(fd, address, len, flags) })
+    receiving(fd, || unsafe { real::accept4(fd, address, len, flags) })
 }

@@ -4,7 +4,7 @@ use super::sys_random::{self, fill};
 use super::time::Slept;
 use super::{sys_futex, sys_socket, time};
 use crate::table::hooks;
-use crate::{descriptors, outside, parking};
+use crate::{descriptors, outside};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use hermetic_journal::Source;
 use hermetic_model::clock::{NS_PER_SEC, NS_PER_US};
@@ -60,13 +60,8 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ss
     // SAFETY: the program's promise to libc.
     match unsafe { read_random(fd, buffer, len) } {
         Some(count) => count,
-        None => {
-            let got = parking::when_ready(fd, libc::POLLIN, || {
-                // SAFETY: the arguments are the program's.
-                unsafe { real::read(fd, buffer, len) }
-            });
-            sys_socket::received(fd, got)
-        }
+        // SAFETY: the arguments are the program's.
+        None => sys_socket::received(fd, sys_socket::receiving(fd, || unsafe { real::read(fd, buffer, len) })),
     }
 }
 
@@ -78,7 +73,7 @@ pub unsafe extern "C" fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t,
         }
     }
     // SAFETY: the arguments are the program's.
-    parking::when_ready(fd, libc::POLLIN, || unsafe { real::__read_chk(fd, buffer, len, size) })
+    sys_socket::receiving(fd, || unsafe { real::__read_chk(fd, buffer, len, size) })
 }
 
 pub unsafe extern "C" fn pread(fd: c_int, buffer: *mut c_void, len: size_t, offset: off64_t) -> ssize_t {
@@ -117,7 +112,7 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
 
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     // A child of vfork shares these tables with its parent, whose descriptor stays open.
-    if (descriptors::is_random(fd) || outside::is_known(fd)) && !crate::fork::is_borrowed() {
+    if (descriptors::is_known(fd) || outside::is_known(fd)) && !crate::fork::is_borrowed() {
         descriptors::forget(fd);
         outside::forget(fd);
     }

@@ -1,0 +1,306 @@
+"""The program of the wait matrix: makes each wait inside a sandbox and prints one line of JSON for it.
+
+Started in a process of its own, so that a wait that hangs costs the rest of the table and not the test run, and so that
+the same table runs in every world. Native waits come from shared objects: `python matrix.py SECONDS [LIBRARY …]`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import ctypes
+import json
+import queue
+import re
+import sched
+import select
+import selectors
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import hermetic
+
+Wait = Callable[[int], object]
+TRIES_MAX = 3
+GOOD_S = 0.1
+
+
+def event(seconds: int) -> bool:
+    return not threading.Event().wait(seconds)
+
+
+def lock(seconds: int) -> bool:
+    taken = threading.Lock()
+    taken.acquire()
+    return not taken.acquire(timeout=seconds)
+
+
+def rlock(seconds: int) -> bool:
+    taken, results = threading.RLock(), []
+    taken.acquire()
+    other = threading.Thread(target=lambda: results.append(taken.acquire(timeout=seconds)))
+    other.start()
+    other.join()
+    return results == [False]
+
+
+def condition(seconds: int) -> bool:
+    never = threading.Condition()
+    with never:
+        return not never.wait(seconds)
+
+
+def barrier(seconds: int) -> bool:
+    try:
+        threading.Barrier(2).wait(seconds)
+    except threading.BrokenBarrierError:
+        return True
+    return False
+
+
+def join(seconds: int) -> bool:
+    release = threading.Event()
+    thread = threading.Thread(target=release.wait)
+    thread.start()
+    thread.join(seconds)
+    was_alive = thread.is_alive()
+    release.set()
+    thread.join()
+    return was_alive
+
+
+def timer(seconds: int) -> bool:
+    rang = threading.Event()
+    thread = threading.Timer(seconds, rang.set)
+    thread.start()
+    thread.join()
+    return rang.is_set()
+
+
+def get(seconds: int) -> bool:
+    try:
+        queue.Queue().get(timeout=seconds)
+    except queue.Empty:
+        return True
+    return False
+
+
+def simple_get(seconds: int) -> bool:
+    try:
+        queue.SimpleQueue().get(timeout=seconds)
+    except queue.Empty:
+        return True
+    return False
+
+
+def future(seconds: int) -> bool:
+    try:
+        concurrent.futures.Future().result(timeout=seconds)
+    except concurrent.futures.TimeoutError:
+        return True
+    return False
+
+
+def executor(seconds: int) -> bool:
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(time.sleep, seconds) for _ in range(2)]
+        return len(concurrent.futures.wait(jobs).done) == 2
+
+
+def schedule(seconds: int) -> bool:
+    rang = []
+    plan = sched.scheduler()
+    plan.enter(seconds, 1, rang.append, (True,))
+    plan.run()
+    return rang == [True]
+
+
+def asyncio_sleep(seconds: int) -> bool:
+    asyncio.run(asyncio.sleep(seconds))
+    return True
+
+
+async def ended_by_wait_for(seconds: int) -> bool:
+    try:
+        await asyncio.wait_for(asyncio.Event().wait(), seconds)
+    except asyncio.TimeoutError:
+        return True
+    return False
+
+
+async def ended_by_timeout(seconds: int) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            await asyncio.Event().wait()
+    except TimeoutError:
+        return True
+    return False
+
+
+def poll(seconds: int) -> bool:
+    here, there = socket.socketpair()
+    with here, there:
+        waiter = select.poll()
+        waiter.register(here, select.POLLIN)
+        return waiter.poll(seconds * 1000) == []
+
+
+def select_read(seconds: int) -> bool:
+    here, there = socket.socketpair()
+    with here, there:
+        return select.select([here], [], [], seconds) == ([], [], [])
+
+
+def epoll(seconds: int) -> bool:
+    here, there = socket.socketpair()
+    with here, there, select.epoll() as waiter:
+        waiter.register(here, select.EPOLLIN)
+        return waiter.poll(seconds) == []
+
+
+def selector(seconds: int) -> bool:
+    here, there = socket.socketpair()
+    with here, there, selectors.DefaultSelector() as waiter:
+        waiter.register(here, selectors.EVENT_READ)
+        return waiter.select(seconds) == []
+
+
+def receive(seconds: int) -> bool:
+    here, there = socket.socketpair()
+    with here, there:
+        here.settimeout(seconds)
+        try:
+            here.recv(1)
+        except TimeoutError:
+            return True
+    return False
+
+
+def accept(seconds: int) -> bool:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(seconds)
+        try:
+            server.accept()
+        except TimeoutError:
+            return True
+    return False
+
+
+def take_signal(seconds: int) -> bool:
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+    try:
+        return signal.sigtimedwait({signal.SIGUSR2}, seconds) is None
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def sqlite_busy(seconds: int) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "busy.db")
+        holder, waiter = sqlite3.connect(path), sqlite3.connect(path, timeout=seconds)
+        try:
+            holder.execute("BEGIN EXCLUSIVE")
+            waiter.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            return "locked" in str(error)
+        finally:
+            waiter.close()
+            holder.close()
+    return False
+
+
+def child(seconds: int) -> bool:
+    return subprocess.run(["sleep", str(seconds)], check=True).returncode == 0
+
+
+def waits() -> dict[str, Wait]:
+    """Python's own waits by name; those that need a newer interpreter or a part that is not built are absent."""
+    table: dict[str, Wait] = {
+        "time.sleep": lambda seconds: time.sleep(seconds) is None,
+        "Event.wait": event,
+        "Lock.acquire": lock,
+        "RLock.acquire": rlock,
+        "Semaphore.acquire": lambda seconds: not threading.Semaphore(0).acquire(timeout=seconds),
+        "Condition.wait": condition,
+        "Barrier.wait": barrier,
+        "Thread.join": join,
+        "threading.Timer": timer,
+        "Queue.get": get,
+        "SimpleQueue.get": simple_get,
+        "Future.result": future,
+        "ThreadPoolExecutor": executor,
+        "sched.scheduler": schedule,
+        "asyncio.sleep": asyncio_sleep,
+        "asyncio.wait_for": lambda seconds: asyncio.run(ended_by_wait_for(seconds)),
+        "select.select": select_read,
+        "select.poll": poll,
+        "select.epoll": epoll,
+        "selectors": selector,
+        "socket.recv": receive,
+        "socket.accept": accept,
+        "signal.sigtimedwait": take_signal,
+        "sqlite busy timeout": sqlite_busy,
+    }
+    if hasattr(asyncio, "timeout"):
+        table["asyncio.timeout"] = lambda seconds: asyncio.run(ended_by_timeout(seconds))
+    if is_inherited():
+        table["subprocess.run"] = child
+    return table
+
+
+def is_inherited() -> bool:
+    """Whether children take part in the sandbox of their parent."""
+    try:
+        hermetic.sandbox(inherit="on")
+    except hermetic.SandboxError:
+        return False
+    return True
+
+
+def native_waits(path: str) -> dict[str, Wait]:
+    """The functions `wait_…` of a shared object, after the source beside this file that it was made of."""
+    library, source = ctypes.CDLL(path), Path(__file__).with_name(Path(path).name.rpartition(".")[0])
+    names = re.findall(r"^(?:pub |extern \"C\" )*(?:int|fn) (wait_\w+)", source.read_text(), re.MULTILINE)
+    names = names or re.findall(r"fn (wait_\w+)", source.read_text())
+
+    def wait(name: str) -> Wait:
+        function = getattr(library, name)
+        function.argtypes = (ctypes.c_long,)
+        return lambda seconds: function(seconds) == 0
+
+    return {f"{source.suffix[1:]} {name.removeprefix('wait_')}": wait(name) for name in names}
+
+
+def measure(wait: Wait, seconds: int) -> tuple[bool, float, float]:
+    """Whether the wait ended as it should, and its virtual and its real seconds; the best of some tries."""
+    best = (False, 0.0, float("inf"))
+    for _ in range(TRIES_MAX):
+        with hermetic.sandbox(seed=1) as sandbox:
+            begin, real_begin = time.monotonic(), sandbox.real.monotonic()
+            is_right = bool(wait(seconds))
+            took = (is_right, time.monotonic() - begin, sandbox.real.monotonic() - real_begin)
+        best = min(best, took, key=lambda one: (not one[0], one[2]))
+        if best[0] and best[2] < GOOD_S:
+            break
+    return best
+
+
+def main() -> None:
+    table = waits()
+    for path in sys.argv[2:]:
+        table |= native_waits(path)
+    for name, wait in table.items():
+        is_right, virtual_s, real_s = measure(wait, int(sys.argv[1]))
+        print(json.dumps({"wait": name, "right": is_right, "virtual_s": virtual_s, "real_s": real_s}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

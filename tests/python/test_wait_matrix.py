@@ -1,0 +1,161 @@
+"""The wait matrix: every kind of wait of an hour takes no real time, whoever makes it.
+
+One program (`native/matrix.py`) makes all waits, those of C, C++ and Rust through shared objects that are compiled here;
+its answers are checked one by one. How real input, deadlocks and order behave beside virtual time is in `test_waits.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import run
+
+NATIVE = Path(__file__).with_name("native")
+SECONDS = 3600
+REAL_S_MAX = 0.1
+
+COMPILERS = {
+    "c": ("cc", "-shared", "-fPIC", "-O1", "-pthread", "-lrt"),
+    "cpp": ("c++", "-shared", "-fPIC", "-O1", "-pthread"),
+    "rs": ("rustc", "--crate-type=cdylib", "-O", "--edition=2021"),
+}
+
+# How the program is started in each world. The same table is to hold in all of them.
+WORLDS: dict[str, dict[str, str]] = {"attached": {}}
+
+PYTHON_WAITS = (
+    "time.sleep",
+    "Event.wait",
+    "Lock.acquire",
+    "RLock.acquire",
+    "Semaphore.acquire",
+    "Condition.wait",
+    "Barrier.wait",
+    "Thread.join",
+    "threading.Timer",
+    "Queue.get",
+    "SimpleQueue.get",
+    "Future.result",
+    "ThreadPoolExecutor",
+    "sched.scheduler",
+    "asyncio.sleep",
+    "asyncio.wait_for",
+    "asyncio.timeout",
+    "select.select",
+    "select.poll",
+    "select.epoll",
+    "selectors",
+    "socket.recv",
+    "socket.accept",
+    "signal.sigtimedwait",
+    "sqlite busy timeout",
+    "subprocess.run",
+)
+NATIVE_WAITS = {
+    "c": (
+        "cond_timedwait",
+        "cond_clockwait",
+        "mutex_timedlock",
+        "mutex_clocklock",
+        "rwlock_timedwrlock",
+        "rwlock_clockrdlock",
+        "timedjoin",
+        "join",
+        "sem_timedwait",
+        "sem_clockwait",
+        "cnd_timedwait",
+        "mtx_timedlock",
+        "thrd_join",
+        "semtimedop",
+        "mq_timed",
+        "sigtimedwait",
+        "recv_timeout",
+        "recvmmsg",
+        "poll",
+        "ppoll",
+        "select",
+        "pselect",
+        "epoll",
+        "sleep",
+        "usleep",
+        "nanosleep",
+        "clock_nanosleep",
+    ),
+    "cpp": ("condition_variable", "condition_until", "future", "timed_mutex", "shared_mutex", "sleep_for"),
+    "rs": ("park_timeout", "recv_timeout", "condvar", "sleeping_thread"),
+}
+ABSENT = {
+    "asyncio.timeout": "asyncio.timeout is new in Python 3.11" if sys.version_info < (3, 11) else "",
+}
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory) -> dict[str, Path]:
+    """The native waits, for each compiler that this machine has."""
+    folder, built = tmp_path_factory.mktemp("native"), {}
+    for kind, words in COMPILERS.items():
+        if shutil.which(words[0]):
+            built[kind] = folder / f"waits.{kind}.so"
+            made = run(
+                [*words[:1], "-o", str(built[kind]), str(NATIVE / f"waits.{kind}"), *words[1:]], folder, None, 120
+            )
+            assert made.code == 0, made.text
+    return built
+
+
+@pytest.fixture(scope="module")
+def answers(libraries, tmp_path_factory):
+    """What the program said, by world; it runs once in each."""
+    told: dict[str, dict[str, dict]] = {}
+
+    def of(world: str) -> dict[str, dict]:
+        if world not in told:
+            words = [sys.executable, str(NATIVE / "matrix.py"), str(SECONDS), *map(str, libraries.values())]
+            ran = run(words, tmp_path_factory.mktemp(world), WORLDS[world], 120)
+            rows = [json.loads(line) for line in ran.text.splitlines() if line.startswith("{")]
+            told[world] = {row["wait"]: row for row in rows}
+            told[world][""] = {"text": ran.text}
+        return told[world]
+
+    return of
+
+
+def check(rows: dict[str, dict], wait: str) -> None:
+    assert wait in rows, f"no answer; the program ended with\n{rows['']['text'][-2000:]}"
+    row = rows[wait]
+    assert row["right"], row
+    # Some make two waits, or one after another's.
+    assert SECONDS - 0.001 <= row["virtual_s"] <= 2 * SECONDS + 1, row
+    assert row["real_s"] < REAL_S_MAX, row
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("wait", PYTHON_WAITS)
+def test_python_waits_take_no_real_time(answers, world, wait):
+    if ABSENT.get(wait):
+        pytest.skip(ABSENT[wait])
+    rows = answers(world)
+    if wait == "subprocess.run" and wait not in rows and "selectors" in rows:
+        pytest.skip("children do not take part in their parent's sandbox yet")
+    check(rows, wait)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(("kind", "wait"), [(kind, wait) for kind, waits in NATIVE_WAITS.items() for wait in waits])
+def test_native_waits_take_no_real_time(answers, libraries, world, kind, wait):
+    if kind not in libraries:
+        reason = f"{COMPILERS[kind][0]} is not installed"
+        assert os.environ.get("CI") != "true", reason
+        pytest.skip(reason)
+    check(answers(world), f"{kind} {wait}")
+
+
+def test_the_table_names_every_native_wait(libraries, answers):
+    """A function added to a source is a row here."""
+    told = {name for name in answers("attached") if name.partition(" ")[0] in COMPILERS}
+    assert told == {f"{kind} {wait}" for kind in libraries for wait in NATIVE_WAITS[kind]}
