@@ -29,8 +29,8 @@ def recorded(suite):
 
 @pytest.mark.xfail(
     sys.version_info >= (3, 11),
-    reason="CPython from 3.11 on reads the clock for locks of its own, as NumPy's seeding takes one; such readings are still "
-    "in journals, so a replay beside another plugin that takes locks asks for readings that were not recorded",
+    reason="CPython from 3.11 on reads the clock for locks of its own, as NumPy's seeding takes one; such readings "
+    "are still in journals, so a replay beside another plugin that takes locks asks for more than was recorded",
     strict=False,
 )
 def test_replay_gives_the_recorded_values_every_time(suite):
