@@ -11,7 +11,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Changes with every change to this file.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 
 /// The exported function that returns the [`Api`]: `extern "C" fn() -> *const Api`.
 pub const SYMBOL: &core::ffi::CStr = c"hermetic_abi";
@@ -260,8 +260,19 @@ pub struct Place {
     pub offset: usize,
 }
 
+/// What [`Host::place`] answers: these bits.
+pub mod look {
+    use core::ffi::c_int;
+
+    /// There is a place, and it was written.
+    pub const FOUND: c_int = 1;
+    /// The calling thread runs host code now.
+    pub const RUNNING: c_int = 2;
+}
+
 /// A described [`Place`].
 #[repr(C)]
+#[derive(Clone)]
 pub struct PlaceText {
     pub file: Text,
     pub function: Text,
@@ -280,7 +291,7 @@ pub struct Host {
     pub image: *const c_void,
     /// Whether the calling thread runs host code now (for CPython: holds the interpreter lock).
     pub is_running: Option<unsafe extern "C" fn() -> c_int>,
-    /// The place that the calling thread executes. Only called while `is_running`. Returns 0 where there is none.
+    /// The place that the calling thread executes, also where it has given the host's lock away. Returns [`look`] bits.
     pub place: Option<unsafe extern "C" fn(out: *mut Place) -> c_int>,
     /// Describes a place. Only called while `is_running`.
     pub describe: Option<unsafe extern "C" fn(place: Place, out: *mut PlaceText) -> c_int>,
@@ -289,6 +300,8 @@ pub struct Host {
     /// Makes the calling thread raise an error for the finding `kind` at its next opportunity; the error's text is the
     /// thread's last finding. Also called for a thread that comes back from a wait and does not run host code yet.
     pub interrupt: Option<unsafe extern "C" fn(kind: u32)>,
+    /// Takes an interruption of the calling thread back that it has not noticed yet.
+    pub withdraw: Option<unsafe extern "C" fn()>,
 }
 
 /// The engine, as front ends see it. `id` is what `enter` returned.

@@ -20,6 +20,7 @@ impl Sandbox {
         buffer: &mut [u8],
         real: impl FnOnce(&mut [u8]) -> bool,
     ) -> bool {
+        self.commit(thread, host);
         match self.entropy_mode() {
             Mode::Off => false,
             Mode::Virtual => {
@@ -74,6 +75,7 @@ impl Sandbox {
 
     /// Puts the names of a directory into the order that the program shall see.
     pub fn order<'n, T>(&self, thread: &mut Thread, host: &dyn Host, names: &mut [T], name: impl Fn(&T) -> &'n [u8]) {
+        self.commit(thread, host);
         match self.order_mode() {
             Mode::Off => {}
             Mode::Virtual => {
@@ -94,6 +96,7 @@ impl Sandbox {
 
     /// Writes down in which order a directory was listed; `names` are separated by NUL.
     pub fn record_listing(&self, thread: &mut Thread, host: &dyn Host, names: &[u8]) {
+        self.commit(thread, host);
         let number = self.level(thread).number;
         if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
             let (site, importing) = recorder.site(host);

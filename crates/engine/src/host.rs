@@ -8,12 +8,18 @@ pub trait Host {
     fn is_running(&self) -> bool;
     /// The place it executes.
     fn place(&self) -> Option<Place>;
+    /// Both at once: whether it runs host code, and the place.
+    fn look(&self) -> (bool, Option<Place>) {
+        (self.is_running(), self.place())
+    }
     /// Describes a place; may allocate.
     fn describe(&self, place: Place, out: &mut PlaceText) -> bool;
     /// It is inside the import machinery.
     fn is_importing(&self) -> bool;
     /// Makes it raise an error for a finding of this kind.
     fn interrupt(&self, kind: u32);
+    /// Takes the interruption back, if the thread has not noticed it yet.
+    fn withdraw(&self);
 }
 
 /// No host: a program without an interpreter, or a test.
@@ -37,4 +43,6 @@ impl Host for NoHost {
     }
 
     fn interrupt(&self, _kind: u32) {}
+
+    fn withdraw(&self) {}
 }

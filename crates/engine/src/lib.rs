@@ -6,6 +6,7 @@
 //!
 //! * [`sandbox`] has entering, leaving, the fields that threads share
 //! * [`time`] has clocks, waits, the spin detector
+//! * [`tentative`] has the readings that may be the interpreter's own
 //! * [`entropy`] has random bytes and the order of listings
 //! * [`scheduler`]: who runs, who waits, when time jumps
 //! * [`network`] (refusals)
@@ -26,6 +27,7 @@ pub mod replayer;
 pub mod sandbox;
 pub mod scheduler;
 mod sites;
+pub mod tentative;
 pub mod thread;
 pub mod time;
 

@@ -37,6 +37,7 @@ impl Sandbox {
             describe(&mut found, what, target, &policy);
         }
         write_site(host, &mut found.site);
+        self.commit(thread, host);
         let number = self.level(thread).number;
         if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
             let (site, _) = recorder.site(host);

@@ -2,6 +2,7 @@
 
 use crate::host::Host;
 use crate::sites::Sites;
+use hermetic_abi::PlaceText;
 use hermetic_journal::{Encoder, Event, Full, Sink};
 
 /// The file that a raw journal goes to. The hook library implements it over a map.
@@ -19,7 +20,8 @@ pub struct Recorder {
     sink: BoxedSink,
     encoder: Encoder,
     sites: Sites,
-    next_site: u32,
+    /// Described call sites by their number less one; none for those that the journal has.
+    unannounced: Vec<Option<Box<PlaceText>>>,
     is_full: bool,
 }
 
@@ -27,31 +29,46 @@ impl Recorder {
     /// Begins a journal with this head.
     pub fn start(mut sink: BoxedSink, head: &[u8]) -> Result<Recorder, Full> {
         let encoder = Encoder::start(&mut *sink, head)?;
-        Ok(Recorder { sink, encoder, sites: Sites::default(), next_site: 1, is_full: false })
+        Ok(Recorder { sink, encoder, sites: Sites::default(), unannounced: Vec::new(), is_full: false })
     }
 
-    /// The site of the calling thread, announced in the journal on its first use, and whether it is importing.
+    /// The site of the calling thread, and whether it is importing. The journal learns of the site with its first event:
+    /// what is read there may turn out to be no reading of the program.
     #[inline]
     pub fn site(&mut self, host: &dyn Host) -> (u32, bool) {
-        let Recorder { sink, encoder, sites, next_site, is_full } = self;
+        let Recorder { sites, unannounced, .. } = self;
         sites.current(host, |text| {
-            let id = *next_site;
-            let event = Event::Site {
-                id,
-                file: text.file.as_str(),
-                function: text.function.as_str(),
-                line: text.line,
-                importing: text.importing != 0,
-            };
-            *is_full |= encoder.append(&mut **sink, &event).is_err();
-            *next_site += 1;
-            id
+            unannounced.push(Some(Box::new(text.clone())));
+            unannounced.len() as u32
         })
     }
 
     /// Appends an event. After the first that found no room nothing more is written: what is there stays truthful.
     #[inline]
     pub fn append(&mut self, event: &Event<'_>) {
+        if let Some(index) = event.site().and_then(|site| site.checked_sub(1)) {
+            if self.unannounced.get(index as usize).is_some_and(Option::is_some) {
+                self.announce(index as usize);
+            }
+        }
+        self.write(event);
+    }
+
+    #[cold]
+    fn announce(&mut self, index: usize) {
+        if let Some(text) = self.unannounced[index].take() {
+            self.write(&Event::Site {
+                id: index as u32 + 1,
+                file: text.file.as_str(),
+                function: text.function.as_str(),
+                line: text.line,
+                importing: text.importing != 0,
+            });
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, event: &Event<'_>) {
         if !self.is_full {
             self.is_full = self.encoder.append(&mut *self.sink, event).is_err();
         }

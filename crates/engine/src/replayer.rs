@@ -205,17 +205,24 @@ impl Replayer {
         })
     }
 
-    /// The next answer of that kind for that thread at that site.
+    /// The next answer of that kind for that thread at that site. It will not be given again.
     pub fn next(&mut self, pedigree: Pedigree, kind: Kind, site: u32, importing: bool) -> Result<Value, Miss> {
+        let value = self.peek(pedigree, kind, site, importing)?;
+        if let Some(queue) = self.queues.get_mut(&(pedigree.0, kind, site)) {
+            self.events[queue.events[queue.next] as usize].is_used = true;
+            queue.next += 1;
+        }
+        Ok(value)
+    }
+
+    /// What [`next`](Replayer::next) would give.
+    pub fn peek(&self, pedigree: Pedigree, kind: Kind, site: u32, importing: bool) -> Result<Value, Miss> {
         if self.has_diverged {
             return Err(Miss::Diverged);
         }
-        if let Some(queue) = self.queues.get_mut(&(pedigree.0, kind, site)) {
+        if let Some(queue) = self.queues.get(&(pedigree.0, kind, site)) {
             if let Some(&index) = queue.events.get(queue.next) {
-                queue.next += 1;
-                let event = &mut self.events[index as usize];
-                event.is_used = true;
-                return Ok(event.value.clone());
+                return Ok(self.events[index as usize].value.clone());
             }
         }
         if importing {

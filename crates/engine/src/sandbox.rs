@@ -272,10 +272,15 @@ impl Sandbox {
     /// The thread's record of this sandbox; it joins now if this is its first call inside.
     #[inline]
     pub(crate) fn level<'t>(&self, thread: &'t mut Thread) -> &'t mut Level {
-        if thread.levels[self.depth].generation != self.generation() {
+        if !self.is_known(thread) {
             self.join(thread);
         }
         &mut thread.levels[self.depth]
+    }
+
+    /// Whether the thread has taken part in this sandbox yet.
+    pub(crate) fn is_known(&self, thread: &Thread) -> bool {
+        thread.levels[self.depth].generation == self.generation()
     }
 
     /// A thread from an earlier sandbox (a wider fixture's) takes part, under the name that its maker gave it.
@@ -297,7 +302,8 @@ impl Sandbox {
     }
 
     /// Counts a child that the thread is about to start, and returns its number.
-    pub fn next_child(&self, thread: &mut Thread) -> u64 {
+    pub fn next_child(&self, thread: &mut Thread, host: &dyn Host) -> u64 {
+        self.commit(thread, host);
         let level = self.level(thread);
         level.children += 1;
         level.children - 1
@@ -311,8 +317,8 @@ impl Sandbox {
     }
 
     /// The name of a program that the thread is about to start.
-    pub fn child_pedigree(&self, thread: &mut Thread) -> Pedigree {
-        let ordinal = self.next_child(thread);
+    pub fn child_pedigree(&self, thread: &mut Thread, host: &dyn Host) -> Pedigree {
+        let ordinal = self.next_child(thread, host);
         self.level(thread).pedigree.child(ordinal)
     }
 
@@ -323,8 +329,8 @@ impl Sandbox {
     }
 
     /// Prepares the record of a thread that `maker` is about to start.
-    pub fn spawn(&self, maker: &mut Thread, child: &mut Thread) {
-        let ordinal = self.next_child(maker);
+    pub fn spawn(&self, maker: &mut Thread, child: &mut Thread, host: &dyn Host) {
+        let ordinal = self.next_child(maker, host);
         let level = self.level(maker);
         let pedigree = level.pedigree.child(ordinal);
         let (parent, ticks) = (level.number, level.ticks);
@@ -344,9 +350,10 @@ impl Sandbox {
     }
 
     /// A thread ends.
-    pub fn end(&self, thread: &mut Thread) {
-        let level = &thread.levels[self.depth];
-        if level.generation == self.generation() {
+    pub fn end(&self, thread: &mut Thread, host: &dyn Host) {
+        if self.is_known(thread) {
+            self.commit(thread, host);
+            let level = &thread.levels[self.depth];
             if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
                 recorder.append(&Event::ThreadEnd { thread: level.number });
             }
@@ -354,7 +361,8 @@ impl Sandbox {
     }
 
     /// Writes a generator's state into the journal.
-    pub fn record_state(&self, thread: &mut Thread, name: &str, bytes: &[u8]) -> bool {
+    pub fn record_state(&self, thread: &mut Thread, host: &dyn Host, name: &str, bytes: &[u8]) -> bool {
+        self.commit(thread, host);
         let number = self.level(thread).number;
         match &mut *lock(&self.tape) {
             Tape::Recorder(recorder) => {
@@ -371,7 +379,9 @@ impl Sandbox {
 
     /// Adds a finding and, where it is an error, interrupts the calling thread with it.
     pub(crate) fn report(&self, mut found: Finding, thread: &mut Thread, host: &dyn Host, interrupts: bool) {
-        write_site(host, &mut found.site);
+        if found.site.len == 0 {
+            write_site(host, &mut found.site);
+        }
         if interrupts {
             thread.interrupt = found.message.clone();
             host.interrupt(found.kind);

@@ -4,13 +4,14 @@
 //! plugin's, a wide fixture's, the user's), and coming back to the lower one must find a thread's streams and ticks where
 //! they were left, so there is one record per level.
 
-use hermetic_abi::Text;
+use crate::tentative::Tentative;
+use hermetic_abi::{Finding, Text};
 use hermetic_model::stream::{Key, Pedigree, Purpose, Stream};
 
 /// How many sandboxes can lie on top of each other. Real use needs three; the rest is for pytest inside pytest.
 pub const LEVELS_MAX: usize = 8;
 
-/// Who a thread is to the engine. Zero is what memory fresh from the kernel says.
+/// Who a thread is to the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Class {
@@ -21,7 +22,7 @@ pub enum Class {
     Controlled = 1,
 }
 
-/// A thread's record. All-zero memory is a valid foreign thread.
+/// A thread's record.
 pub struct Thread {
     pub class: Class,
     /// From its maker: who it is in a sandbox that it did not enter itself.
@@ -33,6 +34,8 @@ pub struct Thread {
     pub pending_name: Text,
     /// Its place in the table of waits.
     pub seat: Seat,
+    /// What there is to tell of a tentative reading that the journal has no answer for.
+    pub(crate) missed: Option<Finding>,
 }
 
 /// A thread's place in a table of waits: good for as long as the epoch lasts.
@@ -55,12 +58,23 @@ pub struct Level {
     pub(crate) children: u64,
     /// Readings of a clock that ticks.
     pub(crate) ticks: u64,
+    /// What was read last, while it may still turn out to be no reading of the program.
+    pub(crate) tentative: Option<Tentative>,
+    /// What deadlines count from.
+    pub(crate) basis: Option<Basis>,
     /// Readings since time last moved, as this thread saw it.
     pub(crate) still: u64,
     pub(crate) moves_seen: u64,
     pub(crate) application: Stream,
     pub(crate) openssl: Stream,
     pub(crate) order: Stream,
+}
+
+/// What the monotonic clock showed to a thread last, and how much time had passed then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Basis {
+    pub value_ns: i64,
+    pub elapsed_ns: i64,
 }
 
 impl Level {
@@ -70,6 +84,8 @@ impl Level {
         number: 0,
         children: 0,
         ticks: 0,
+        tentative: None,
+        basis: None,
         still: 0,
         moves_seen: 0,
         application: Stream::EMPTY,
@@ -108,6 +124,7 @@ impl Thread {
             interrupt: Text::new(),
             pending_name: Text::new(),
             seat: Seat { epoch: 0, slot: 0, is_host: false },
+            missed: None,
         }
     }
 

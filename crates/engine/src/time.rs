@@ -7,8 +7,8 @@ use crate::finding::blank;
 use crate::host::Host;
 use crate::replayer::{Kind, Miss, Value};
 use crate::sandbox::{lock, Mode, Sandbox, Settings, Tape};
-use crate::thread::{Level, Thread};
-use hermetic_abi::{finding, flag};
+use crate::thread::{Basis, Level, Thread};
+use hermetic_abi::{finding, flag, Finding};
 use hermetic_journal::{Event, Reason, WaitKind};
 use hermetic_model::clock::{Clock, Timeline};
 use std::fmt::Write;
@@ -137,7 +137,7 @@ impl Timekeeper {
 
     /// The timeline of this moment.
     #[inline]
-    fn now(&self) -> Timeline {
+    pub(crate) fn now(&self) -> Timeline {
         let mut line = Timeline::new(
             self.shared.wall_base_ns.load(Ordering::Relaxed),
             self.shared.monotonic_origin_ns.load(Ordering::Relaxed),
@@ -164,8 +164,8 @@ impl Timekeeper {
     }
 
     /// Makes the clock show what the journal said, so that whoever must be answered without it continues from there.
-    fn follow(&self, clock: Clock, ns: i64) {
-        let base = ns.saturating_sub(self.elapsed());
+    pub(crate) fn follow(&self, clock: Clock, told: Basis) {
+        let base = told.value_ns.saturating_sub(told.elapsed_ns);
         match clock {
             Clock::Wall => self.shared.wall_base_ns.store(base, Ordering::Relaxed),
             Clock::Monotonic => self.shared.monotonic_origin_ns.store(base, Ordering::Relaxed),
@@ -187,10 +187,15 @@ impl Sandbox {
     /// What a clock shows to this thread. `real` is asked only where the answer must be real.
     #[inline]
     pub fn read_clock(&self, thread: &mut Thread, host: &dyn Host, clock: Clock, real: impl FnOnce() -> i64) -> i64 {
+        self.commit(thread, host);
         let mode = self.clock_mode();
         if mode == Mode::Virtual {
             let level = self.level(thread);
-            let value = self.time.now().read(clock, level.ticks);
+            let line = self.time.now();
+            let value = line.read(clock, level.ticks);
+            if clock == Clock::Monotonic {
+                level.basis = Some(Basis { value_ns: value, elapsed_ns: line.elapsed() });
+            }
             if self.count_reading(level, clock) {
                 self.interrupt_spin(thread, host, clock);
             }
@@ -202,7 +207,8 @@ impl Sandbox {
     /// What a clock shows, for one who is no part of the test: nothing ticks, nothing is written down.
     #[inline]
     pub fn peek_clock(&self, thread: &mut Thread, clock: Clock, real: impl FnOnce() -> i64) -> i64 {
-        let ticks = self.level(thread).ticks;
+        let level = self.level(thread);
+        let ticks = level.ticks + u64::from(level.tentative.is_some());
         let line = self.time.now();
         match self.clock_mode() {
             Mode::Off => real(),
@@ -214,7 +220,7 @@ impl Sandbox {
 
     /// Counts a reading; true when the thread has been spinning for too long.
     #[inline]
-    fn count_reading(&self, level: &mut Level, clock: Clock) -> bool {
+    pub(crate) fn count_reading(&self, level: &mut Level, clock: Clock) -> bool {
         if clock != Clock::Wall {
             level.ticks += 1;
             if self.time.shared.tick_ps.load(Ordering::Relaxed) != 0 {
@@ -234,7 +240,7 @@ impl Sandbox {
     }
 
     #[cold]
-    fn interrupt_spin(&self, thread: &mut Thread, host: &dyn Host, clock: Clock) {
+    pub(crate) fn interrupt_spin(&self, thread: &mut Thread, host: &dyn Host, clock: Clock) {
         let level = self.level(thread);
         let count = std::mem::take(&mut level.still);
         let name = if clock == Clock::Wall { "wall" } else { "monotonic" };
@@ -297,9 +303,13 @@ impl Sandbox {
             let Tape::Replayer(replayer) = &mut *tape else { return self.time.now().read(clock, 0) };
             let (site, importing) = replayer.site(host);
             match replayer.next(pedigree, kind, site, importing) {
-                Ok(Value::Clock(ns)) => {
-                    self.time.follow(clock, ns);
-                    return ns;
+                Ok(Value::Clock(value_ns)) => {
+                    let told = Basis { value_ns, elapsed_ns: self.time.elapsed() };
+                    if clock == Clock::Monotonic {
+                        level.basis = Some(told);
+                    }
+                    self.time.follow(clock, told);
+                    return value_ns;
                 }
                 Ok(_) => Miss::Mismatch,
                 Err(miss) => miss,
@@ -313,23 +323,38 @@ impl Sandbox {
 
     /// The journal has no answer: notes it, and interrupts where replay is strict.
     pub(crate) fn diverge(&self, thread: &mut Thread, host: &dyn Host, miss: Miss, asked: &str, detail: Option<usize>) {
+        let Some(found) = self.describe_miss(thread, host, miss, asked, detail) else { return };
+        let is_strict = found.fatal != 0;
+        if let (true, Tape::Replayer(replayer)) = (is_strict, &mut *lock(&self.tape)) {
+            replayer.diverge();
+        }
+        self.report(found, thread, host, is_strict);
+    }
+
+    /// What there is to tell of a question that the journal has no answer for; none where that is no difference.
+    pub(crate) fn describe_miss(
+        &self,
+        thread: &mut Thread,
+        host: &dyn Host,
+        miss: Miss,
+        asked: &str,
+        detail: Option<usize>,
+    ) -> Option<Finding> {
         let kind = match miss {
-            Miss::Importing | Miss::Diverged => return,
+            Miss::Importing | Miss::Diverged => return None,
             Miss::Exhausted => finding::REPLAY_EXHAUSTED,
             Miss::Mismatch => finding::REPLAY_MISMATCH,
         };
-        let is_strict = self.has(flag::STRICT_REPLAY);
         let level = self.level(thread);
         let (pedigree, number) = (level.pedigree, level.number);
-        let mut found = blank(kind, is_strict);
+        let mut found = blank(kind, self.has(flag::STRICT_REPLAY));
         let _ = write!(found.message, "the test asked for {asked}");
         if let Some(len) = detail {
             let _ = write!(found.message, " ({len} bytes)");
         }
-        let mut site = hermetic_abi::Text::new();
-        crate::sandbox::write_site(host, &mut site);
-        if !site.as_str().is_empty() {
-            let _ = write!(found.message, " at {}", site.as_str());
+        crate::sandbox::write_site(host, &mut found.site);
+        if !found.site.as_str().is_empty() {
+            let _ = write!(found.message, " at {}", found.site.as_str());
         }
         if number != 0 {
             let _ = write!(found.message, " (thread {number})");
@@ -337,17 +362,15 @@ impl Sandbox {
         found.message.write_str("; the journal has next: ").unwrap_or_default();
         if let Tape::Replayer(replayer) = &mut *lock(&self.tape) {
             let _ = replayer.write_expected(pedigree, &mut found.message);
-            if is_strict {
-                replayer.diverge();
-            }
         }
         // Without strictness one finding per kind of question is enough.
         let _ = found.subject.write_str(asked);
-        self.report(found, thread, host, is_strict);
+        Some(found)
     }
 
     /// A wait of `ns` nanoseconds that nothing but time can end.
     pub fn sleep(&self, thread: &mut Thread, host: &dyn Host, ns: i64) -> Wait {
+        self.commit(thread, host);
         match self.clock_mode() {
             Mode::Off => Wait::Real,
             Mode::Virtual | Mode::Replay => {
@@ -381,8 +404,13 @@ impl Sandbox {
             Mode::Off => return None,
             Mode::Record => self.peek_clock(thread, clock, real),
             Mode::Virtual | Mode::Replay => {
-                let ticks = self.level(thread).ticks.saturating_sub(1);
-                self.time.now().read(clock, ticks)
+                let level = self.level(thread);
+                match level.basis {
+                    Some(Basis { value_ns, elapsed_ns }) if clock == Clock::Monotonic => {
+                        value_ns.saturating_add(self.time.elapsed().saturating_sub(elapsed_ns))
+                    }
+                    _ => self.time.now().read(clock, level.ticks.saturating_sub(1)),
+                }
             }
         };
         Some(hermetic_model::clock::remaining(deadline_ns, now_ns))

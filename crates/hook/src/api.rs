@@ -182,6 +182,15 @@ impl Drop for RealSection {
     }
 }
 
+/// Commits what the calling thread read last inside a sandbox, before something is told of it or changed. The caller holds a
+/// real section.
+fn commit(sandbox: &Sandbox) {
+    if let Some(thread) = threads::current() {
+        // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
+        sandbox.commit_known(unsafe { &mut *thread }, &Registered);
+    }
+}
+
 fn fail(error: *mut Text, code: i32, text: impl core::fmt::Display) -> i32 {
     // SAFETY: null, or the caller's buffer.
     if let Some(error) = unsafe { error.as_mut() } {
@@ -270,6 +279,9 @@ unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
     // SAFETY: the caller's promise.
     let journal = unsafe { journaling(config, &mut desk.scratch[depth]) }?;
     let record = threads::current().ok_or((status::SYSTEM, "too many threads have a record".to_owned()))?;
+    if let Some(below) = guard::active() {
+        commit(below);
+    }
     let id = GENERATION.fetch_add(1, Ordering::Relaxed) + 1;
     // SAFETY: this thread's own record (H8); hooks of this thread are bypassed meanwhile.
     let thread = unsafe { &mut *record };
@@ -337,6 +349,8 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
         _ => return status::MISUSE,
     }
     let depth = desk.entered.len() - 1;
+    let Some(left) = level(depth) else { return status::MISUSE };
+    commit(left);
     if let Some(top) = desk.entered.pop() {
         if top.is_suspended {
             guard::real_end();
@@ -355,7 +369,6 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
         parking::enter(unsafe { &mut *record });
     }
     openssl::switch(desk.entered.last().is_some_and(|below| below.is_seeded));
-    let Some(left) = level(depth) else { return status::MISUSE };
     note_externals(left);
     let (told, sink) = left.leave();
     if let Some(sink) = sink {
@@ -385,6 +398,10 @@ fn set_suspended(id: i64, is_suspended: bool) -> i32 {
     }
     entered.is_suspended = is_suspended;
     if is_suspended {
+        let _real = RealSection::begin();
+        if let Some(sandbox) = level(depth) {
+            commit(sandbox);
+        }
         guard::real_begin();
     } else {
         guard::real_end();
@@ -489,6 +506,10 @@ unsafe extern "C" fn real_entropy(buffer: *mut u8, len: usize) -> i32 {
 }
 
 unsafe extern "C" fn real_begin() {
+    if let Some(mut call) = Call::enter() {
+        let (sandbox, thread) = call.parts();
+        sandbox.commit(thread, &Registered);
+    }
     guard::real_begin();
 }
 
@@ -555,6 +576,7 @@ unsafe extern "C" fn finding(id: i64, index: u32, out: *mut Finding) -> i32 {
     let _real = RealSection::begin();
     let Some(sandbox) = sandbox_of(id) else { return status::MISUSE };
     note_externals(sandbox);
+    commit(sandbox);
     let Some(found) = sandbox.finding(index as usize) else { return status::MISUSE };
     // SAFETY: null, or the caller's structure.
     if let Some(out) = unsafe { out.as_mut() } {
@@ -607,7 +629,7 @@ unsafe extern "C" fn record_state(id: i64, name: Slice, state: Slice) -> i32 {
     let state = unsafe { bytes(state) };
     let Ok(name) = core::str::from_utf8(name) else { return status::INVALID };
     // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
-    let is_recorded = sandbox.record_state(unsafe { &mut *record }, name, state);
+    let is_recorded = sandbox.record_state(unsafe { &mut *record }, &Registered, name, state);
     if is_recorded {
         status::OK
     } else {

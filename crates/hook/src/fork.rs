@@ -1,5 +1,6 @@
 //! Forks: locks are held across them, and the child becomes somebody of its own.
 
+use crate::host::Registered;
 use crate::libc::dirent as listings;
 use crate::{api, attach, floor, guard, openssl, parking, pipes, threads};
 use core::cell::UnsafeCell;
@@ -43,7 +44,7 @@ pub fn is_borrowed() -> bool {
 unsafe extern "C" fn before() {
     let ordinal = guard::Call::enter().map(|mut call| {
         let (sandbox, thread) = call.parts();
-        sandbox.next_child(thread)
+        sandbox.next_child(thread, &Registered)
     });
     guard::real_begin();
     // From the outermost lock to the innermost, as everybody else takes them.

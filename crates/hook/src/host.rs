@@ -1,7 +1,7 @@
 //! The host language, as its front end registered it.
 
 use core::sync::atomic::{AtomicPtr, Ordering};
-use hermetic_abi::{Host as Table, Place, PlaceText};
+use hermetic_abi::{look, Host as Table, Place, PlaceText};
 use hermetic_engine::host::Host;
 
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(core::ptr::null_mut());
@@ -29,6 +29,7 @@ pub fn discover() {
         describe: None,
         is_importing: None,
         interrupt: None,
+        withdraw: None,
     });
 }
 
@@ -56,11 +57,16 @@ impl Host for Registered {
 
     #[inline]
     fn place(&self) -> Option<Place> {
-        let ask = table()?.place?;
+        self.look().1
+    }
+
+    #[inline]
+    fn look(&self) -> (bool, Option<Place>) {
+        let Some(ask) = table().and_then(|table| table.place) else { return (false, None) };
         let mut place = Place::default();
-        // SAFETY: as above, and the engine asks only while `is_running`.
-        let found = unsafe { ask(&mut place) };
-        (found != 0).then_some(place)
+        // SAFETY: as above.
+        let bits = unsafe { ask(&mut place) };
+        (bits & look::RUNNING != 0, (bits & look::FOUND != 0).then_some(place))
     }
 
     fn describe(&self, place: Place, out: &mut PlaceText) -> bool {
@@ -79,6 +85,13 @@ impl Host for Registered {
         if let Some(act) = table().and_then(|table| table.interrupt) {
             // SAFETY: as above.
             unsafe { act(kind) };
+        }
+    }
+
+    fn withdraw(&self) {
+        if let Some(act) = table().and_then(|table| table.withdraw) {
+            // SAFETY: as above.
+            unsafe { act() };
         }
     }
 }

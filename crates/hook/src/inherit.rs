@@ -7,6 +7,7 @@
 //! environment, and nothing here allocates: the caller may be a child of vfork, which borrows its parent's memory.
 
 use crate::guard::{self, Call};
+use crate::host::Registered;
 use crate::page::{self, Page, PAGE_VERSION};
 use crate::{api, attach, condition, fork, host, parking, semaphores, threads};
 use core::ffi::{c_char, CStr};
@@ -204,7 +205,7 @@ fn describe_child() -> Option<(Child, u32)> {
     }
     let generation = page.generation.load(Ordering::Acquire);
     let (sandbox, thread) = call.parts();
-    let pedigree = sandbox.child_pedigree(thread).0;
+    let pedigree = sandbox.child_pedigree(thread, &Registered).0;
     let hash_seed = page.inheritance.hash_seed.load(Ordering::Relaxed);
     let process = page.inheritance.owner.load(Ordering::Relaxed);
     let fd = page.inheritance.fd.load(Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! Records of threads: made when a thread starts or is first seen, given back when it ends.
 
 use crate::guard;
+use crate::host::Registered;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use hermetic_abi::Text;
@@ -196,7 +197,7 @@ unsafe extern "C" fn ended(record: *mut c_void) {
     crate::parking::end_thread(unsafe { &mut *record });
     if let Some(sandbox) = guard::active() {
         // SAFETY: the record is this thread's own until it is given back below (H8).
-        sandbox.end(unsafe { &mut *record });
+        sandbox.end(unsafe { &mut *record }, &Registered);
     }
     // SAFETY: nothing uses the record after this.
     unsafe { RECORDS.give_back(record) };

@@ -84,17 +84,17 @@ pub fn is_direct() -> bool {
 }
 
 /// The thread state of the calling thread, with or without the interpreter lock; null where it has none.
-fn thread_state() -> *mut ffi::PyThreadState {
+pub fn thread_state() -> *mut ffi::PyThreadState {
     // SAFETY: reads a thread-local slot; callable from any thread at any time.
     unsafe { ffi::PyGILState_GetThisThreadState() }
 }
 
-/// The place that the calling thread executes. Only a thread's own calls change its frames, so the interpreter lock is not
+/// The place that the calling thread executes, whose thread state this is. Only a thread's own calls change its frames, so the interpreter lock is not
 /// needed; where frames are not read directly, `holds_lock` decides whether there is an answer.
-pub fn place(holds_lock: bool) -> Option<Place> {
+pub fn place(state: *mut ffi::PyThreadState, holds_lock: bool) -> Option<Place> {
     match READER.get() {
         Some(Some(reader)) => {
-            let frame = reader.first(thread_state());
+            let frame = reader.first(state);
             (!frame.is_null()).then(|| reader.place(frame))
         }
         _ if holds_lock => public_place(),

@@ -11,7 +11,7 @@ use core::fmt::Write as _;
 use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{OnceLock, RwLock};
 
-use hermetic_abi::{finding, Host, Place, PlaceText, Text};
+use hermetic_abi::{finding, look, Host, Place, PlaceText, Text};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -30,6 +30,9 @@ type ThreadIdent = extern "C" fn() -> c_ulong;
 struct Lent {
     gil_check: Option<GilCheck>,
     unchecked_state: Option<UncheckedState>,
+    /// From 3.12 on that function tells the calling thread's own state, and only while the thread holds the lock: nothing
+    /// else has to be asked. Before, it tells the state of whichever thread holds the lock.
+    is_state_own: bool,
     address_to_line: Option<AddressToLine>,
     thread_ident: Option<ThreadIdent>,
     /// Code objects of the import machinery (`_find_and_load` and what it calls first).
@@ -53,6 +56,7 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
         gil_check: function!(c"PyGILState_Check", GilCheck),
         unchecked_state: function!(c"PyThreadState_GetUnchecked", UncheckedState)
             .or(function!(c"_PyThreadState_UncheckedGet", UncheckedState)),
+        is_state_own: py.version_info() >= (3, 12),
         address_to_line: function!(c"PyCode_Addr2Line", AddressToLine),
         thread_ident: function!(c"PyThread_get_thread_ident", ThreadIdent),
         import_codes: import_codes(py)?,
@@ -85,6 +89,7 @@ pub fn adapter() -> &'static Host {
                 describe: Some(describe),
                 is_importing: Some(is_importing),
                 interrupt: Some(interrupt),
+                withdraw: Some(withdraw),
             })
         })
         .0
@@ -102,16 +107,36 @@ unsafe extern "C" fn is_running() -> c_int {
 
 /// Whether the calling thread holds the interpreter lock.
 fn holds_lock() -> bool {
-    let Some(lent) = LENT.get() else { return false };
+    standing().0
+}
+
+/// Whether the calling thread holds the interpreter lock, and its thread state (null where it has none).
+#[inline]
+fn standing() -> (bool, *mut ffi::PyThreadState) {
+    let Some(lent) = LENT.get() else { return (false, core::ptr::null_mut()) };
+    let current = lent.unchecked_state.map_or(core::ptr::null_mut(), |state| state());
+    if lent.is_state_own && lent.unchecked_state.is_some() {
+        return if current.is_null() { (false, frame::thread_state()) } else { (true, current) };
+    }
+    let own = frame::thread_state();
+    let is_own = !own.is_null() && own == current;
+    (is_own || is_lock_held_otherwise(lent), own)
+}
+
+/// The long way: a thread with several states (subinterpreters), an interpreter that does not tell.
+#[cold]
+fn is_lock_held_otherwise(lent: &Lent) -> bool {
     // With subinterpreters PyGILState_Check answers 1 everywhere, so the current thread state is asked as well.
     lent.gil_check.is_some_and(|check| check() != 0) && lent.unchecked_state.is_none_or(|state| !state().is_null())
 }
 
 unsafe extern "C" fn place(out: *mut Place) -> c_int {
-    let Some(found) = frame::place(holds_lock()) else { return 0 };
+    let (holds_lock, state) = standing();
+    let running = if holds_lock { look::RUNNING } else { 0 };
+    let Some(found) = frame::place(state, holds_lock) else { return running };
     // SAFETY: the engine passes a writable place.
     unsafe { out.write(found) };
-    1
+    running | look::FOUND
 }
 
 unsafe extern "C" fn is_importing() -> c_int {
@@ -192,11 +217,8 @@ static INTERRUPTED: AtomicUsize = AtomicUsize::new(0);
 pub fn hushed<T>(work: impl FnOnce() -> T) -> T {
     HUSHED.fetch_add(1, Ordering::Relaxed);
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    let ident = LENT.get().and_then(|lent| lent.thread_ident).map_or(0, |ident| ident() as usize);
-    if ident != 0 && INTERRUPTED.compare_exchange(ident, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-        // SAFETY: called from Python code, which holds the lock; null takes a pending error back.
-        unsafe { ffi::PyThreadState_SetAsyncExc(ident as _, core::ptr::null_mut()) };
-    }
+    // Called from Python code, which holds the lock.
+    take_back_from(LENT.get().and_then(|lent| lent.thread_ident).map_or(0, |ident| ident() as usize));
     let done = work();
     HUSHED.fetch_sub(1, Ordering::Relaxed);
     done
@@ -212,6 +234,31 @@ unsafe extern "C" fn interrupt(kind: u32) {
         let packed = target | kind as usize | generation << GENERATION_SHIFT;
         // SAFETY: callable without the lock; the argument is a number.
         unsafe { ffi::Py_AddPendingCall(Some(interrupt_later), packed as *mut c_void) };
+    }
+}
+
+unsafe extern "C" fn withdraw() {
+    let Some(ident) = LENT.get().and_then(|lent| lent.thread_ident) else { return };
+    let target = ident() as usize;
+    if holds_lock() {
+        take_back_from(target);
+    } else {
+        // The thread has given the lock away since; it takes it again before it could notice.
+        // SAFETY: callable without the lock; the argument is a number.
+        unsafe { ffi::Py_AddPendingCall(Some(withdraw_later), target as *mut c_void) };
+    }
+}
+
+extern "C" fn withdraw_later(target: *mut c_void) -> c_int {
+    take_back_from(target as usize);
+    0
+}
+
+/// Takes an error back that a thread has been made to raise and has not noticed yet. The caller holds the interpreter lock.
+fn take_back_from(ident: usize) {
+    if ident != 0 && INTERRUPTED.compare_exchange(ident, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        // SAFETY: by this function's contract; null takes a pending error back.
+        unsafe { ffi::PyThreadState_SetAsyncExc(ident as _, core::ptr::null_mut()) };
     }
 }
 
@@ -313,7 +360,7 @@ fn library_folder(py: Python<'_>) -> PyResult<String> {
 #[pyfunction]
 pub fn current_place(py: Python<'_>) -> PyResult<Option<(String, String, u32)>> {
     prepare(py)?;
-    let Some(found) = frame::place(true) else { return Ok(None) };
+    let Some(found) = frame::place(frame::thread_state(), true) else { return Ok(None) };
     let mut text = PlaceText { file: Text::new(), function: Text::new(), line: 0, importing: 0 };
     // SAFETY: this thread holds the lock and `text` is writable.
     unsafe { describe(found, &raw mut text) };

@@ -1,6 +1,7 @@
 //! `<pthread.h>`: starting and joining threads, conditions, locks with a limit.
 
 use crate::guard::Call;
+use crate::host::Registered;
 use crate::parking::{self, Waited};
 use crate::table::hooks;
 use crate::{condition, threads, wait};
@@ -103,7 +104,7 @@ fn prepare_child(is_host: bool) -> Option<*mut Thread> {
     let (sandbox, thread) = call.parts();
     // SAFETY: nobody else knows the record yet (H8).
     let child = unsafe { &mut *record };
-    sandbox.spawn(thread, child);
+    sandbox.spawn(thread, child, &Registered);
     parking::expect_thread(child, is_host);
     Some(record)
 }

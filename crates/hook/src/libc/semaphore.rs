@@ -1,5 +1,7 @@
 //! `<semaphore.h>`: waiting and posting.
 
+use crate::guard::Call;
+use crate::host::Registered;
 use crate::parking::{self, Attempt, Waited};
 use crate::table::hooks;
 use crate::{semaphores, wait};
@@ -9,9 +11,14 @@ use hermetic_sys::clock::{self as kernel, set_errno};
 use libc::{clockid_t, sem_t, timespec};
 
 hooks! {
-    sem_wait(semaphore: *mut sem_t) -> c_int;
-    sem_timedwait(semaphore: *mut sem_t, deadline: *const timespec) -> c_int;
-    sem_clockwait(semaphore: *mut sem_t, id: clockid_t, deadline: *const timespec) -> c_int;
+    #[Interpreter = sem_trywait_of_interpreter] sem_trywait(semaphore: *mut sem_t) -> c_int;
+    #[Interpreter = sem_wait_of_interpreter] sem_wait(semaphore: *mut sem_t) -> c_int;
+    #[Interpreter = sem_timedwait_of_interpreter] sem_timedwait(
+        semaphore: *mut sem_t, deadline: *const timespec
+    ) -> c_int;
+    #[Interpreter = sem_clockwait_of_interpreter] sem_clockwait(
+        semaphore: *mut sem_t, id: clockid_t, deadline: *const timespec
+    ) -> c_int;
     sem_post(semaphore: *mut sem_t) -> c_int;
 }
 
@@ -81,6 +88,48 @@ unsafe fn wait_shared(semaphore: *mut sem_t, mut ns: Option<i64>) -> Result<c_in
         set_errno(error);
         return Ok(-1);
     }
+}
+
+/// The interpreter reads the clock before it asks for a semaphore: a reading that is none of the program's.
+#[inline]
+fn take_back() {
+    if let Some(mut call) = Call::enter() {
+        let (sandbox, thread) = call.parts();
+        sandbox.take_back(thread, &Registered);
+    }
+}
+
+pub unsafe extern "C" fn sem_trywait(semaphore: *mut sem_t) -> c_int {
+    // SAFETY: the argument is the program's.
+    unsafe { real::sem_trywait(semaphore) }
+}
+
+pub unsafe extern "C" fn sem_trywait_of_interpreter(semaphore: *mut sem_t) -> c_int {
+    take_back();
+    // SAFETY: the argument is the interpreter's.
+    unsafe { real::sem_trywait(semaphore) }
+}
+
+pub unsafe extern "C" fn sem_wait_of_interpreter(semaphore: *mut sem_t) -> c_int {
+    take_back();
+    // SAFETY: the argument is the interpreter's.
+    unsafe { sem_wait(semaphore) }
+}
+
+pub unsafe extern "C" fn sem_timedwait_of_interpreter(semaphore: *mut sem_t, deadline: *const timespec) -> c_int {
+    take_back();
+    // SAFETY: the arguments are the interpreter's.
+    unsafe { sem_timedwait(semaphore, deadline) }
+}
+
+pub unsafe extern "C" fn sem_clockwait_of_interpreter(
+    semaphore: *mut sem_t,
+    id: clockid_t,
+    deadline: *const timespec,
+) -> c_int {
+    take_back();
+    // SAFETY: the arguments are the interpreter's.
+    unsafe { sem_clockwait(semaphore, id, deadline) }
 }
 
 pub unsafe extern "C" fn sem_wait(semaphore: *mut sem_t) -> c_int {

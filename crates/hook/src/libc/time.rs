@@ -6,7 +6,6 @@ use crate::parking::{self, Waited};
 use crate::table::hooks;
 use crate::wait;
 use core::ffi::{c_int, c_void};
-use hermetic_engine::host::Host;
 use hermetic_engine::time::Wait;
 use hermetic_model::clock::{self, Clock};
 use hermetic_sys::clock::{self as kernel, set_errno};
@@ -73,18 +72,13 @@ pub unsafe extern "C" fn clock_gettime(id: clockid_t, out: *mut timespec) -> c_i
     unsafe { real::clock_gettime(id, out) }
 }
 
-/// The interpreter also reads clocks for itself, to hand its lock from thread to thread, at moments that nobody decides.
-/// Those readings neither tick nor go into a journal.
+/// The interpreter also reads the clock for itself, to hand its lock from thread to thread and whenever it takes a lock. The
+/// engine tells those readings from the program's (see `tentative` there): they neither tick nor go into a journal.
 pub unsafe extern "C" fn clock_gettime_of_interpreter(id: clockid_t, out: *mut timespec) -> c_int {
     if clock_of(id) == Some(Clock::Monotonic) && !out.is_null() {
         if let Some(mut call) = Call::enter() {
             let (sandbox, thread) = call.parts();
-            let real = || kernel::read(id);
-            let ns = if Registered.is_running() {
-                sandbox.read_clock(thread, &Registered, Clock::Monotonic, real)
-            } else {
-                sandbox.peek_clock(thread, Clock::Monotonic, real)
-            };
+            let ns = sandbox.read_tentatively(thread, &Registered, || kernel::read(id));
             // SAFETY: not null, and the program's promise to libc.
             unsafe { put(out, ns) };
             return 0;
