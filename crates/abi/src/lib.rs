@@ -11,7 +11,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Changes with every change to this file.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 
 /// The exported function that returns the [`Api`]: `extern "C" fn() -> *const Api`.
 pub const SYMBOL: &core::ffi::CStr = c"hermetic_abi";
@@ -300,8 +300,6 @@ pub struct Host {
     /// Makes the calling thread raise an error for the finding `kind` at its next opportunity; the error's text is the
     /// thread's last finding. Also called for a thread that comes back from a wait and does not run host code yet.
     pub interrupt: Option<unsafe extern "C" fn(kind: u32)>,
-    /// Takes an interruption of the calling thread back that it has not noticed yet.
-    pub withdraw: Option<unsafe extern "C" fn()>,
 }
 
 /// The engine, as front ends see it. `id` is what `enter` returned.

@@ -18,8 +18,6 @@ pub trait Host {
     fn is_importing(&self) -> bool;
     /// Makes it raise an error for a finding of this kind.
     fn interrupt(&self, kind: u32);
-    /// Takes the interruption back, if the thread has not noticed it yet.
-    fn withdraw(&self);
 }
 
 /// No host: a program without an interpreter, or a test.
@@ -43,6 +41,4 @@ impl Host for NoHost {
     }
 
     fn interrupt(&self, _kind: u32) {}
-
-    fn withdraw(&self) {}
 }

@@ -29,7 +29,6 @@ pub fn discover() {
         describe: None,
         is_importing: None,
         interrupt: None,
-        withdraw: None,
     });
 }
 
@@ -85,13 +84,6 @@ impl Host for Registered {
         if let Some(act) = table().and_then(|table| table.interrupt) {
             // SAFETY: as above.
             unsafe { act(kind) };
-        }
-    }
-
-    fn withdraw(&self) {
-        if let Some(act) = table().and_then(|table| table.withdraw) {
-            // SAFETY: as above.
-            unsafe { act() };
         }
     }
 }

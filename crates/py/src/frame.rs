@@ -89,8 +89,8 @@ pub fn thread_state() -> *mut ffi::PyThreadState {
     unsafe { ffi::PyGILState_GetThisThreadState() }
 }
 
-/// The place that the calling thread executes, whose thread state this is. Only a thread's own calls change its frames, so the interpreter lock is not
-/// needed; where frames are not read directly, `holds_lock` decides whether there is an answer.
+/// The place that the calling thread executes, whose thread state this is. Only a thread's own calls change its frames, so the
+/// interpreter lock is not needed; where frames are not read directly, `holds_lock` decides whether there is an answer.
 pub fn place(state: *mut ffi::PyThreadState, holds_lock: bool) -> Option<Place> {
     match READER.get() {
         Some(Some(reader)) => {

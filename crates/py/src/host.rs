@@ -35,6 +35,8 @@ struct Lent {
     is_state_own: bool,
     address_to_line: Option<AddressToLine>,
     thread_ident: Option<ThreadIdent>,
+    /// A function that does nothing, where calling one is needed to get rid of an error; see `take_back`.
+    opportunity: Option<Py<PyAny>>,
     /// Code objects of the import machinery (`_find_and_load` and what it calls first).
     import_codes: Vec<usize>,
     /// Folder of the standard library, with a trailing slash.
@@ -56,6 +58,11 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
         gil_check: function!(c"PyGILState_Check", GilCheck),
         unchecked_state: function!(c"PyThreadState_GetUnchecked", UncheckedState)
             .or(function!(c"_PyThreadState_UncheckedGet", UncheckedState)),
+        opportunity: if py.version_info() < (3, 13) {
+            Some(py.eval(c"lambda: None", None, None)?.unbind())
+        } else {
+            None
+        },
         is_state_own: py.version_info() >= (3, 12),
         address_to_line: function!(c"PyCode_Addr2Line", AddressToLine),
         thread_ident: function!(c"PyThread_get_thread_ident", ThreadIdent),
@@ -89,7 +96,6 @@ pub fn adapter() -> &'static Host {
                 describe: Some(describe),
                 is_importing: Some(is_importing),
                 interrupt: Some(interrupt),
-                withdraw: Some(withdraw),
             })
         })
         .0
@@ -217,11 +223,38 @@ static INTERRUPTED: AtomicUsize = AtomicUsize::new(0);
 pub fn hushed<T>(work: impl FnOnce() -> T) -> T {
     HUSHED.fetch_add(1, Ordering::Relaxed);
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    // Called from Python code, which holds the lock.
-    take_back_from(LENT.get().and_then(|lent| lent.thread_ident).map_or(0, |ident| ident() as usize));
+    let ident = LENT.get().and_then(|lent| lent.thread_ident).map_or(0, |ident| ident() as usize);
+    if ident != 0 && INTERRUPTED.compare_exchange(ident, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        take_back(ident);
+    }
     let done = work();
     HUSHED.fetch_sub(1, Ordering::Relaxed);
     done
+}
+
+/// Takes back the error that the calling thread, which holds the interpreter lock, was made to raise and may not have noticed.
+///
+/// Up to 3.12 that is done by letting the thread raise it, and dropping it: an error that is only taken back leaves its mark, so
+/// that CPython looks for it at every opportunity from then on, and 3.11 never gets past the first of them under a tracer.
+fn take_back(ident: usize) {
+    // SAFETY: by this function's contract.
+    let py = unsafe { Python::assume_attached() };
+    let Some(opportunity) = LENT.get().and_then(|lent| lent.opportunity.as_ref()) else {
+        // SAFETY: the lock is held; null takes a pending error back.
+        unsafe { ffi::PyThreadState_SetAsyncExc(ident as _, core::ptr::null_mut()) };
+        return;
+    };
+    let handled = PyErr::take(py);
+    let raised = opportunity.call0(py).err();
+    if let Some(handled) = handled {
+        handled.restore(py);
+    }
+    let Ok(class) = errors::class(py, "SandboxError") else { return };
+    if let Some(other) = raised.filter(|error| !error.is_instance(py, &class)) {
+        // Somebody else's, for example a signal handler's: it is raised when the exit is over.
+        // SAFETY: the lock is held; the call takes its own reference to the class.
+        unsafe { ffi::PyThreadState_SetAsyncExc(ident as _, other.get_type(py).as_ptr()) };
+    }
 }
 
 unsafe extern "C" fn interrupt(kind: u32) {
@@ -234,31 +267,6 @@ unsafe extern "C" fn interrupt(kind: u32) {
         let packed = target | kind as usize | generation << GENERATION_SHIFT;
         // SAFETY: callable without the lock; the argument is a number.
         unsafe { ffi::Py_AddPendingCall(Some(interrupt_later), packed as *mut c_void) };
-    }
-}
-
-unsafe extern "C" fn withdraw() {
-    let Some(ident) = LENT.get().and_then(|lent| lent.thread_ident) else { return };
-    let target = ident() as usize;
-    if holds_lock() {
-        take_back_from(target);
-    } else {
-        // The thread has given the lock away since; it takes it again before it could notice.
-        // SAFETY: callable without the lock; the argument is a number.
-        unsafe { ffi::Py_AddPendingCall(Some(withdraw_later), target as *mut c_void) };
-    }
-}
-
-extern "C" fn withdraw_later(target: *mut c_void) -> c_int {
-    take_back_from(target as usize);
-    0
-}
-
-/// Takes an error back that a thread has been made to raise and has not noticed yet. The caller holds the interpreter lock.
-fn take_back_from(ident: usize) {
-    if ident != 0 && INTERRUPTED.compare_exchange(ident, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-        // SAFETY: by this function's contract; null takes a pending error back.
-        unsafe { ffi::PyThreadState_SetAsyncExc(ident as _, core::ptr::null_mut()) };
     }
 }
 

@@ -184,9 +184,7 @@ def test_a_replay_goes_with_other_plugins(project, options):
         def test_other(): pass
         """
     )
-    # A tracer reads the clock beneath the test's own lines, so what is replayed under one was recorded under one.
-    traced = options if "--cov=." in options else ()
-    recorded = project.pytest("--hermetic-all", "--hermetic-record=journals", *traced)
+    recorded = project.pytest("--hermetic-all", "--hermetic-record=journals")
     [journal] = project.journals()
     replayed = project.pytest(f"--hermetic-replay={journal}", *options)
     assert replayed.outcomes()["failed"] == 1, replayed.text
