@@ -24,7 +24,7 @@ impl Sandbox {
         match self.entropy_mode() {
             Mode::Off => false,
             Mode::Virtual => {
-                self.level(thread).stream(purpose_of(source)).fill(buffer);
+                self.stream(thread, purpose_of(source)).fill(buffer);
                 true
             }
             Mode::Record => {
@@ -65,12 +65,12 @@ impl Sandbox {
             }
         };
         self.diverge(thread, host, miss, Kind::Entropy.text(), Some(buffer.len()));
-        self.level(thread).stream(purpose_of(source)).fill(buffer);
+        self.stream(thread, purpose_of(source)).fill(buffer);
     }
 
     /// Draws from the sandbox's own stream, whatever the mode; for front ends that seed something of theirs.
     pub fn draw(&self, thread: &mut Thread, purpose: Purpose, buffer: &mut [u8]) {
-        self.level(thread).stream(purpose).fill(buffer);
+        self.stream(thread, purpose).fill(buffer);
     }
 
     /// Puts the names of a directory into the order that the program shall see.
@@ -81,7 +81,7 @@ impl Sandbox {
             Mode::Virtual => {
                 names.sort_unstable_by(|left, right| name(left).cmp(name(right)));
                 if self.has(flag::ORDER_CHAOS) {
-                    let stream = self.level(thread).stream(Purpose::Order);
+                    let stream = self.stream(thread, Purpose::Order);
                     // Fisher and Yates.
                     for last in (1..names.len()).rev() {
                         names.swap(last, stream.below(last as u64 + 1) as usize);

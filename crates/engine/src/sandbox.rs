@@ -93,6 +93,25 @@ pub(crate) enum Tape {
     Replayer(Replayer),
 }
 
+/// The key of all streams, worked out when the first of them is drawn from: many sandboxes never ask.
+#[derive(Default)]
+struct Keyring {
+    seed: Vec<u8>,
+    key: Option<Key>,
+}
+
+impl Keyring {
+    fn begin(&mut self, seed: &[u8]) {
+        self.seed.clear();
+        self.seed.extend_from_slice(seed);
+        self.key = None;
+    }
+
+    fn key(&mut self) -> Key {
+        *self.key.get_or_insert_with(|| Key::from_seed(&self.seed))
+    }
+}
+
 /// One level's sandbox.
 pub struct Sandbox {
     depth: usize,
@@ -103,7 +122,7 @@ pub struct Sandbox {
     order_mode: AtomicU8,
     threads: AtomicU32,
     pub(crate) time: Timekeeper,
-    key: Mutex<Key>,
+    keyring: Mutex<Keyring>,
     pub(crate) policy: Mutex<Policy>,
     pub(crate) findings: Mutex<Findings>,
     pub(crate) tape: Mutex<Tape>,
@@ -121,7 +140,7 @@ impl Sandbox {
             order_mode: AtomicU8::new(0),
             threads: AtomicU32::new(0),
             time: Timekeeper::new(clockwork),
-            key: Mutex::new(Key([0; 32])),
+            keyring: Mutex::default(),
             policy: Mutex::new(Policy::new(false, false)),
             findings: Mutex::new(Findings::default()),
             tape: Mutex::new(Tape::None),
@@ -159,14 +178,13 @@ impl Sandbox {
         self.order_mode.store(pick(flag::ORDER_SORTED | flag::ORDER_CHAOS, 0) as u8, Ordering::Relaxed);
         self.flags.store(flags, Ordering::Relaxed);
         self.threads.store(1, Ordering::Relaxed);
-        let key = Key::from_seed(settings.seed);
-        *lock(&self.key) = key;
+        lock(&self.keyring).begin(settings.seed);
         *lock(&self.policy) = policy;
         lock(&self.findings).clear();
         *lock(&self.tape) = tape;
         self.generation.store(generation, Ordering::Release);
         thread.class = Class::Controlled;
-        thread.levels[self.depth].begin(generation, &key, Pedigree::ROOT, 0, 0);
+        thread.levels[self.depth].begin(generation, Pedigree::ROOT, 0, 0);
         Ok(())
     }
 
@@ -278,6 +296,19 @@ impl Sandbox {
         &mut thread.levels[self.depth]
     }
 
+    fn key(&self) -> Key {
+        lock(&self.keyring).key()
+    }
+
+    /// The thread's stream for a purpose.
+    pub(crate) fn stream<'t>(&self, thread: &'t mut Thread, purpose: Purpose) -> &'t mut Stream {
+        let level = self.level(thread);
+        if !level.is_keyed {
+            level.key_streams(&self.key());
+        }
+        level.stream(purpose)
+    }
+
     /// Whether the thread has taken part in this sandbox yet.
     pub(crate) fn is_known(&self, thread: &Thread) -> bool {
         thread.levels[self.depth].generation == self.generation()
@@ -288,17 +319,15 @@ impl Sandbox {
     fn join(&self, thread: &mut Thread) {
         let number = self.threads.fetch_add(1, Ordering::Relaxed);
         let pedigree = thread.pedigree;
-        let key = *lock(&self.key);
-        thread.levels[self.depth].begin(self.generation(), &key, pedigree, number, 0);
+        thread.levels[self.depth].begin(self.generation(), pedigree, number, 0);
         self.record_start(number, 0, u32::MAX, pedigree);
     }
 
     /// Renames the calling thread after a fork, in the child: the `ordinal`-th child of its parent draws its own bytes.
     pub fn become_child(&self, thread: &mut Thread, ordinal: u64) {
-        let key = *lock(&self.key);
         let level = self.level(thread);
         let (pedigree, ticks) = (level.pedigree.child(ordinal), level.ticks);
-        level.begin(self.generation(), &key, pedigree, level.number, ticks);
+        level.begin(self.generation(), pedigree, level.number, ticks);
     }
 
     /// Counts a child that the thread is about to start, and returns its number.
@@ -311,9 +340,8 @@ impl Sandbox {
 
     /// Names the calling thread, the first of a started program: its maker chose the name.
     pub fn become_pedigree(&self, thread: &mut Thread, pedigree: Pedigree) {
-        let key = *lock(&self.key);
         thread.pedigree = pedigree;
-        thread.levels[self.depth].begin(self.generation(), &key, pedigree, 0, 0);
+        thread.levels[self.depth].begin(self.generation(), pedigree, 0, 0);
     }
 
     /// The name of a program that the thread is about to start.
@@ -324,7 +352,7 @@ impl Sandbox {
 
     /// The hash seed of started programs that want one.
     pub fn hash_seed(&self) -> u32 {
-        let key = *lock(&self.key);
+        let key = self.key();
         Stream::new(&key, Pedigree::ROOT, Purpose::HashSeed).next_u64() as u32
     }
 
@@ -335,11 +363,10 @@ impl Sandbox {
         let pedigree = level.pedigree.child(ordinal);
         let (parent, ticks) = (level.number, level.ticks);
         let number = self.threads.fetch_add(1, Ordering::Relaxed);
-        let key = *lock(&self.key);
         child.class = Class::Controlled;
         child.pedigree = pedigree;
         // The child's clock continues from its maker's, so that what was read before the start is not in its future.
-        child.levels[self.depth].begin(self.generation(), &key, pedigree, number, ticks);
+        child.levels[self.depth].begin(self.generation(), pedigree, number, ticks);
         self.record_start(number, parent, ordinal as u32, pedigree);
     }
 
@@ -391,13 +418,13 @@ impl Sandbox {
 
     /// The seed of scheduling decisions.
     pub fn schedule_seed(&self) -> u64 {
-        let key = *lock(&self.key);
+        let key = self.key();
         Stream::new(&key, Pedigree::ROOT, Purpose::Schedule).next_u64()
     }
 
     /// Holds all locks, so that a fork copies none of them half-way.
     pub fn lock_all(&self) -> Held<'_> {
-        Held(lock(&self.key), lock(&self.policy), lock(&self.findings), lock(&self.tape), self.time.lock())
+        Held(lock(&self.keyring), lock(&self.policy), lock(&self.findings), lock(&self.tape), self.time.lock())
     }
 
     /// In a forked child: the parent goes on writing the journal, the child must not.
@@ -412,7 +439,7 @@ impl Sandbox {
 /// All locks of a sandbox.
 #[allow(dead_code, reason = "held, not read")]
 pub struct Held<'a>(
-    MutexGuard<'a, Key>,
+    MutexGuard<'a, Keyring>,
     MutexGuard<'a, Policy>,
     MutexGuard<'a, Findings>,
     MutexGuard<'a, Tape>,

@@ -65,9 +65,11 @@ pub struct Level {
     /// Readings since time last moved, as this thread saw it.
     pub(crate) still: u64,
     pub(crate) moves_seen: u64,
-    pub(crate) application: Stream,
-    pub(crate) openssl: Stream,
-    pub(crate) order: Stream,
+    /// The streams are this sandbox's, and not a former one's.
+    pub(crate) is_keyed: bool,
+    application: Stream,
+    openssl: Stream,
+    order: Stream,
 }
 
 /// What the monotonic clock showed to a thread last, and how much time had passed then.
@@ -88,22 +90,30 @@ impl Level {
         basis: None,
         still: 0,
         moves_seen: 0,
+        is_keyed: false,
         application: Stream::EMPTY,
         openssl: Stream::EMPTY,
         order: Stream::EMPTY,
     };
 
-    pub(crate) fn begin(&mut self, generation: u64, key: &Key, pedigree: Pedigree, number: u32, ticks: u64) {
-        *self = Level {
-            generation,
-            pedigree,
-            number,
-            ticks,
-            application: Stream::new(key, pedigree, Purpose::Application),
-            openssl: Stream::new(key, pedigree, Purpose::Openssl),
-            order: Stream::new(key, pedigree, Purpose::Order),
-            ..Level::EMPTY
-        };
+    /// The streams are left as they are: they are keyed when the first of them is drawn from.
+    pub(crate) fn begin(&mut self, generation: u64, pedigree: Pedigree, number: u32, ticks: u64) {
+        self.generation = generation;
+        self.pedigree = pedigree;
+        self.number = number;
+        self.children = 0;
+        self.ticks = ticks;
+        self.tentative = None;
+        self.basis = None;
+        (self.still, self.moves_seen) = (0, 0);
+        self.is_keyed = false;
+    }
+
+    pub(crate) fn key_streams(&mut self, key: &Key) {
+        self.application = Stream::new(key, self.pedigree, Purpose::Application);
+        self.openssl = Stream::new(key, self.pedigree, Purpose::Openssl);
+        self.order = Stream::new(key, self.pedigree, Purpose::Order);
+        self.is_keyed = true;
     }
 
     pub(crate) fn stream(&mut self, purpose: Purpose) -> &mut Stream {

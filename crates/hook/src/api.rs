@@ -298,10 +298,9 @@ unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
     desk.entered.push(Entered { id: id as i64, flags: config.flags, is_seeded, is_suspended: false });
     openssl::switch(is_seeded);
     inherit::hand_on(page, PAGE_FDS[depth].load(Ordering::Acquire), sandbox, &settings);
-    parking::reset(page, id, sandbox.schedule_seed(), wall_of(sandbox, thread));
-    parking::switch(Some(page), 0);
+    parking::begin(page, id, wall_of(sandbox, thread), thread);
     guard::activate(Some(sandbox));
-    parking::enter(thread);
+    parking::seat_others();
     Ok(id as i64)
 }
 

@@ -88,8 +88,26 @@ pub fn take_externals(page: &Page, mut visit: impl FnMut(&str)) {
     names[..count].iter().for_each(|name| visit(name.as_str()));
 }
 
+/// Whether this process may have children at all; most never have.
+static MAY_EXIST: AtomicBool = AtomicBool::new(false);
+
+/// A child is about to be started. Also for a child of vfork, which shares its parent's memory.
+pub fn note_start() {
+    MAY_EXIST.store(true, Ordering::Relaxed);
+}
+
+/// Looks, once and before the first sandbox, for children that were started while nobody was watching.
+pub fn look() {
+    if has_any() {
+        note_start();
+    }
+}
+
 /// Remembers the children of the moment: they are no part of what begins now.
 pub fn note_existing() {
+    if !MAY_EXIST.load(Ordering::Relaxed) {
+        return;
+    }
     for place in &EXISTING {
         place.store(0, Ordering::Relaxed);
     }

@@ -2,10 +2,11 @@
 
 use crate::host::Registered;
 use crate::libc::dirent as listings;
-use crate::{api, attach, floor, guard, openssl, parking, pipes, threads};
+use crate::{api, attach, children, floor, guard, openssl, parking, pipes, threads};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI32, Ordering};
 use hermetic_engine::sandbox::Held;
+use hermetic_sys::task;
 
 /// The process that this memory belongs to. A child of vfork runs in its parent's memory until it execs.
 static OWNER: AtomicI32 = AtomicI32::new(0);
@@ -32,7 +33,13 @@ pub fn prepare() {
     if OWNER.swap(pid, Ordering::AcqRel) == 0 {
         // SAFETY: the handlers have the right type and stay loaded: the library is never closed.
         unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
+        children::look();
     }
+}
+
+/// This process, as its last fork left it: not for children of vfork.
+pub fn process() -> i32 {
+    OWNER.load(Ordering::Relaxed)
 }
 
 /// Whether this process runs in another's memory (after vfork): it must change nothing there.
@@ -42,6 +49,7 @@ pub fn is_borrowed() -> bool {
 }
 
 unsafe extern "C" fn before() {
+    children::note_start();
     let ordinal = guard::Call::enter().map(|mut call| {
         let (sandbox, thread) = call.parts();
         sandbox.next_child(thread, &Registered)
@@ -71,6 +79,7 @@ unsafe extern "C" fn after_in_parent() {
 unsafe extern "C" fn after_in_child() {
     // SAFETY: no preconditions.
     OWNER.store(unsafe { libc::getpid() }, Ordering::Release);
+    task::forget_known_id();
     let ordinal = unpack();
     for sandbox in api::sandboxes() {
         sandbox.forget_journal();

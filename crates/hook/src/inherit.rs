@@ -9,7 +9,7 @@
 use crate::guard::{self, Call};
 use crate::host::Registered;
 use crate::page::{self, Page, PAGE_VERSION};
-use crate::{api, attach, condition, fork, host, parking, semaphores, threads};
+use crate::{api, attach, children, condition, fork, host, parking, semaphores, threads};
 use core::ffi::{c_char, CStr};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -37,7 +37,6 @@ pub struct Inheritance {
     owner: AtomicI32,
     fd: AtomicI32,
     flags: AtomicU32,
-    hash_seed: AtomicU32,
     spin_limit: AtomicU64,
     seed: Text<SEED_LEN_MAX>,
     allow: Text<ALLOW_LEN_MAX>,
@@ -78,12 +77,10 @@ pub fn hand_on(page: &Page, fd: i32, sandbox: &Sandbox, settings: &Settings<'_>)
     let is_wanted = settings.flags & flag::INHERIT != 0 && is_virtual;
     let is_open = is_wanted && kept.seed.write(settings.seed) && kept.allow.write(settings.allow.as_bytes());
     if is_open {
-        // SAFETY: no preconditions.
-        kept.owner.store(unsafe { libc::getpid() }, Ordering::Relaxed);
+        kept.owner.store(fork::process(), Ordering::Relaxed);
         kept.fd.store(fd, Ordering::Relaxed);
         kept.flags.store(settings.flags, Ordering::Relaxed);
         kept.spin_limit.store(settings.spin_limit, Ordering::Relaxed);
-        kept.hash_seed.store(sandbox.hash_seed(), Ordering::Relaxed);
     }
     kept.is_open.store(u32::from(is_open), Ordering::Release);
 }
@@ -119,6 +116,7 @@ impl Variables {
     /// # Safety
     /// `given` is null or an environment: pointers to C strings, ended by null.
     pub unsafe fn for_child(&mut self, given: *const *const c_char) -> *const *const c_char {
+        children::note_start();
         let Some((child, hash_seed)) = describe_child() else { return given };
         // SAFETY: the caller's promise.
         match unsafe { self.fill(given, &child, hash_seed) } {
@@ -206,7 +204,7 @@ fn describe_child() -> Option<(Child, u32)> {
     let generation = page.generation.load(Ordering::Acquire);
     let (sandbox, thread) = call.parts();
     let pedigree = sandbox.child_pedigree(thread, &Registered).0;
-    let hash_seed = page.inheritance.hash_seed.load(Ordering::Relaxed);
+    let hash_seed = sandbox.hash_seed();
     let process = page.inheritance.owner.load(Ordering::Relaxed);
     let fd = page.inheritance.fd.load(Ordering::Relaxed);
     Some((Child { process, fd, generation, pedigree }, hash_seed))

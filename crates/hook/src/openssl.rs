@@ -89,10 +89,12 @@ const NAMES: [&core::ffi::CStr; 2] = [c"libcrypto.so.3", c"libcrypto.so.1.1"];
 pub fn switch(is_seeded: bool) {
     let mut guard = STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let state = guard.get_or_insert_with(State::default);
-    let generation = hermetic_sys::objects::generation();
-    if is_seeded && generation != state.generation {
-        state.generation = generation;
-        state.libraries.extend(find(state.libraries.len()));
+    if is_seeded {
+        let generation = hermetic_sys::objects::generation();
+        if generation != state.generation {
+            state.generation = generation;
+            state.libraries.extend(find(state.libraries.len()));
+        }
     }
     for library in &mut state.libraries {
         match (is_seeded, library.before) {

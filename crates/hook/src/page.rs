@@ -21,7 +21,7 @@ pub const THREADS_MAX: usize = 1024;
 pub const PROCESSES_MAX: usize = 128;
 
 /// Changes with every change to the page's layout, or to what its fields mean.
-pub const PAGE_VERSION: u32 = 3;
+pub const PAGE_VERSION: u32 = 4;
 
 /// Shared memory; all-zero bytes are a valid, unused page.
 #[repr(C)]
@@ -134,7 +134,14 @@ impl Page {
     /// Takes the lock; signals of this thread wait until it is given back.
     pub fn lock(&self) -> Locked<'_> {
         let mask = block_signals();
-        let me = task::own_id() as u32;
+        let mut locked = self.lock_unmasked();
+        locked.mask = Some(mask);
+        locked
+    }
+
+    /// Takes the lock of a page that is not the one of the moment: signal handlers of this thread do not come to it.
+    pub fn lock_unmasked(&self) -> Locked<'_> {
+        let me = task::known_id() as u32;
         let mut spins = 0;
         let mut own = None;
         // Whoever has waited once takes the lock as one that others may wait for: it cannot know.
@@ -151,7 +158,7 @@ impl Page {
         if let Some(Some(cell)) = own {
             cell.is_locking.store(0, Ordering::SeqCst);
         }
-        Locked { page: self, mask }
+        Locked { page: self, mask: None }
     }
 
     /// The place of a thread, if it has one: whoever reads the table must not take its wait for the lock for sleep.
@@ -184,7 +191,8 @@ impl Page {
 /// The page's table, for as long as the lock is held.
 pub struct Locked<'a> {
     pub page: &'a Page,
-    mask: libc::sigset_t,
+    /// The signals that were blocked before.
+    mask: Option<libc::sigset_t>,
 }
 
 impl Locked<'_> {
@@ -249,7 +257,9 @@ impl Drop for Locked<'_> {
         if self.page.lock.swap(0, Ordering::Release) & IS_AWAITED != 0 {
             futex::wake(&self.page.lock, 1);
         }
-        restore_signals(&self.mask);
+        if let Some(mask) = &self.mask {
+            restore_signals(mask);
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::host::Registered;
 use crate::page::{Cell, Locked, Page, PROCESSES_MAX, THREADS_MAX};
 use crate::settle::{ring, settle, settle_waiting};
 use crate::watch::Watch;
-use crate::{children, jumps, pipes, threads};
+use crate::{children, fork, jumps, pipes, threads};
 use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::host::Host;
 use hermetic_engine::sandbox::Mode;
@@ -61,27 +61,42 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// Makes this page the one of the moment, or none. All waits of this process end and go on elsewhere.
 pub fn switch(page: Option<&'static Page>, process: u32) {
-    if let Some(old) = page_now() {
-        let mut locked = old.lock();
-        let own = PROCESS.load(Ordering::Relaxed);
-        locked.scheduler().move_all(own, |slot| ring(old, slot));
-        locked.table().log.forget_process(own);
-        if own == 0 {
-            // Programs that were started inside find out that it is over.
-            old.generation.store(0, Ordering::Release);
-            (0..locked.table().high as usize).for_each(|slot| ring(old, slot));
-        }
-    }
+    let (old, own) = (page_now(), PROCESS.load(Ordering::Relaxed));
     let new = page.map_or(core::ptr::null_mut(), |page| core::ptr::from_ref(page).cast_mut());
     PROCESS.store(process, Ordering::Relaxed);
     GENERATION.store(page.map_or(0, |page| page.generation.load(Ordering::Acquire)), Ordering::Relaxed);
-    EPOCH.fetch_add(1, Ordering::AcqRel);
+    // In this order: who sees the new epoch sees the new page too, and waits of the old epoch register nowhere any more.
     PAGE.store(new, Ordering::Release);
+    EPOCH.fetch_add(1, Ordering::AcqRel);
+    let Some(old) = old else { return };
+    let mut locked = old.lock_unmasked();
+    locked.scheduler().move_all(own, |slot| ring(old, slot));
+    locked.table().log.forget_process(own);
+    if own == 0 {
+        // Programs that were started inside find out that it is over.
+        old.generation.store(0, Ordering::Release);
+        let is_other = |slot: &usize| old.cell(*slot).process.load(Ordering::Relaxed) != fork::process();
+        (0..locked.table().high as usize).filter(is_other).for_each(|slot| ring(old, slot));
+    }
 }
 
-/// Prepares a page for a new sandbox of this process, whose wall clock shows `wall_ns`.
-pub fn reset(page: &'static Page, generation: u64, seed: u64, wall_ns: i64) {
-    let mut locked = page.lock();
+/// Begins a new sandbox of this process on this page, which shows `wall_ns` on its wall clock, and makes it the page of the
+/// moment. The thread that enters takes the first place, and the baton if it runs host code.
+pub fn begin(page: &'static Page, generation: u64, wall_ns: i64, thread: &mut Thread) {
+    thread.seat.is_host = Registered.is_running();
+    let mut locked = page.lock_unmasked();
+    reset(&mut locked, wall_ns);
+    // Only those enter who hold the desk's lock, so the next epoch is this one's.
+    let epoch = EPOCH.load(Ordering::Acquire) + 1;
+    sit_first(&mut locked, thread, epoch);
+    page.generation.store(generation, Ordering::Release);
+    drop(locked);
+    children::note_existing();
+    switch(Some(page), 0);
+}
+
+fn reset(locked: &mut Locked<'_>, wall_ns: i64) {
+    let page = locked.page;
     let table = locked.table();
     for slot in 0..table.high as usize {
         page.cell(slot).pthread.store(0, Ordering::Relaxed);
@@ -90,16 +105,13 @@ pub fn reset(page: &'static Page, generation: u64, seed: u64, wall_ns: i64) {
     page.seats.store(0, Ordering::Relaxed);
     table.batons = [0; PROCESSES_MAX];
     table.processes = [0; PROCESSES_MAX];
-    // SAFETY: no preconditions.
-    table.processes[0] = unsafe { libc::getpid() };
-    (table.choices, table.seed) = (0, seed);
+    table.processes[0] = fork::process();
+    // The seed is asked for when there is somebody to choose from.
+    (table.choices, table.seed) = (0, 0);
     table.externals = Default::default();
     page.has_externals.store(0, Ordering::Relaxed);
     table.log.begin(wall_ns);
     (table.follow_real_ns, table.follow_elapsed_ns, table.deadlock_real_ns) = (0, 0, 0);
-    page.generation.store(generation, Ordering::Release);
-    drop(locked);
-    children::note_existing();
 }
 
 /// The page of the moment.
@@ -122,6 +134,9 @@ fn place_of(thread: &mut Thread) -> Option<Place> {
     let epoch = EPOCH.load(Ordering::Acquire);
     let process = PROCESS.load(Ordering::Relaxed);
     if thread.seat.epoch != epoch {
+        if !page_now().is_some_and(|now| core::ptr::eq(now, page)) {
+            return place_of(thread);
+        }
         let mut locked = page.lock();
         sit_down(&mut locked, thread, epoch, process, true)?;
     }
@@ -143,18 +158,44 @@ fn sit_down(locked: &mut Locked<'_>, thread: &mut Thread, epoch: u64, process: u
         thread.seat.slot = slot as u32;
         return Some(slot);
     }
-    let slot = locked.take_slot()?;
+    let slot = take_slot(locked)?;
     thread.seat.epoch = epoch;
     thread.seat.slot = slot as u32;
     locked.scheduler().add(slot, process, thread.seat.is_host, thread.pedigree.0, runs);
     let number = locked.table().log.number_thread(process);
     locked.page.cell(slot).number.store(number, Ordering::Relaxed);
+    // Asked anew: the caller may be a child of vfork.
     // SAFETY: no preconditions.
-    fill_cell(locked.page.cell(slot), task::own_id(), unsafe { libc::pthread_self() });
+    let process = unsafe { libc::getpid() };
+    // SAFETY: no preconditions.
+    fill_cell(locked.page.cell(slot), process, task::own_id(), unsafe { libc::pthread_self() });
+    Some(slot)
+}
+
+/// The thread that enters sits down in the first place of an empty table.
+fn sit_first(locked: &mut Locked<'_>, thread: &mut Thread, epoch: u64) {
+    let Some(slot) = locked.take_slot() else { return };
+    (thread.seat.epoch, thread.seat.slot) = (epoch, slot as u32);
+    locked.scheduler().add(slot, 0, thread.seat.is_host, thread.pedigree.0, true);
+    let cell = locked.page.cell(slot);
+    cell.number.store(locked.table().log.number_thread(0), Ordering::Relaxed);
+    // SAFETY: no preconditions.
+    fill_cell(cell, fork::process(), task::known_id(), unsafe { libc::pthread_self() });
+}
+
+/// A free place. One beside others needs the seed, by which the next to run is chosen.
+fn take_slot(locked: &mut Locked<'_>) -> Option<usize> {
+    let slot = locked.take_slot()?;
+    if slot > 0 && locked.table().seed == 0 {
+        locked.table().seed = guard::active().map_or(0, Sandbox::schedule_seed);
+    }
     Some(slot)
 }
 
 fn kept_slot(locked: &mut Locked<'_>, runs: bool) -> Option<usize> {
+    if locked.table().high == 0 {
+        return None;
+    }
     let own = task::own_id();
     // SAFETY: no preconditions.
     let process = unsafe { libc::getpid() };
@@ -170,7 +211,7 @@ fn kept_slot(locked: &mut Locked<'_>, runs: bool) -> Option<usize> {
     Some(slot)
 }
 
-/// The thread that enters a sandbox takes the first place, and the baton if it runs host code.
+/// A thread that goes on in the sandbox below does so in the first place, with the baton if it runs host code.
 pub fn enter(thread: &mut Thread) {
     thread.seat.is_host = Registered.is_running();
     let _ = place_of(thread);
@@ -179,7 +220,10 @@ pub fn enter(thread: &mut Thread) {
 
 /// Threads that earlier sandboxes left behind (the server of a session's fixture) take part in this one. They are somewhere in
 /// a real wait, or on their way; the kernel knows.
-fn seat_others() {
+pub fn seat_others() {
+    if !threads::has_live() {
+        return;
+    }
     let Some(page) = page_now() else { return };
     let (own, process) = (task::own_id(), PROCESS.load(Ordering::Relaxed));
     threads::for_each_live(|thread, pthread, pedigree, is_host| {
@@ -187,22 +231,21 @@ fn seat_others() {
             return;
         }
         let mut locked = page.lock();
-        let Some(slot) = locked.take_slot() else { return };
+        let Some(slot) = take_slot(&mut locked) else { return };
         locked.scheduler().add(slot, process, is_host, pedigree, true);
         locked.scheduler().observe(slot, true);
         let number = locked.table().log.number_thread(process);
         let cell = page.cell(slot);
         cell.number.store(number, Ordering::Relaxed);
-        fill_cell(cell, thread, pthread);
+        fill_cell(cell, fork::process(), thread, pthread);
         // One that runs just now shows by its next slice that it was not asleep.
         let slices = task::slices(cell.process.load(Ordering::Relaxed), thread);
         cell.suspect.store(slices.map_or(0, |slices| slices + 1), Ordering::Relaxed);
     });
 }
 
-fn fill_cell(cell: &Cell, thread: i32, pthread: u64) {
-    // SAFETY: no preconditions.
-    cell.process.store(unsafe { libc::getpid() }, Ordering::Relaxed);
+fn fill_cell(cell: &Cell, process: i32, thread: i32, pthread: u64) {
+    cell.process.store(process, Ordering::Relaxed);
     cell.thread.store(thread, Ordering::Relaxed);
     cell.suspect.store(0, Ordering::Relaxed);
     cell.is_announced.store(0, Ordering::Relaxed);

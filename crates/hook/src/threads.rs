@@ -71,11 +71,21 @@ pub fn forget_live() {
     for live in &LIVE {
         live.thread.store(0, Ordering::Relaxed);
     }
+    LIVE_COUNT.store(0, Ordering::Relaxed);
+}
+
+/// How many places of `LIVE` are taken.
+static LIVE_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether there are any controlled threads beside the one that enters sandboxes.
+pub fn has_live() -> bool {
+    LIVE_COUNT.load(Ordering::Acquire) > 0
 }
 
 fn note_live(record: &Thread) {
     let is_free = |live: &&Live| live.thread.compare_exchange(0, -1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
     let Some(live) = LIVE.iter().find(is_free) else { return };
+    LIVE_COUNT.fetch_add(1, Ordering::AcqRel);
     // SAFETY: no preconditions.
     live.pthread.store(unsafe { libc::pthread_self() }, Ordering::Relaxed);
     live.pedigree.store(record.pedigree.0, Ordering::Relaxed);
@@ -87,6 +97,7 @@ fn forget_own() {
     let own = task::own_id();
     if let Some(live) = LIVE.iter().find(|live| live.thread.load(Ordering::Relaxed) == own) {
         live.thread.store(0, Ordering::Release);
+        LIVE_COUNT.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

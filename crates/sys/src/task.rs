@@ -37,6 +37,24 @@ pub fn own_id() -> i32 {
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
+/// As [`own_id`], asked of the kernel once per thread. A child of vfork, which shares its parent's memory, gets the parent's.
+#[inline]
+pub fn known_id() -> i32 {
+    let local = crate::tls::local();
+    // SAFETY: the record belongs to this thread (H2).
+    let local = unsafe { &mut *local };
+    if local.kernel_id == 0 {
+        local.kernel_id = own_id();
+    }
+    local.kernel_id
+}
+
+/// In a forked child: the calling thread is another one for the kernel.
+pub fn forget_known_id() {
+    // SAFETY: the record belongs to this thread (H2).
+    unsafe { (*crate::tls::local()).kernel_id = 0 };
+}
+
 /// Whether the kernel has the thread asleep, waiting for an event. False also for one that is gone, stopped, or waits for a
 /// disk.
 pub fn is_asleep(process: i32, thread: i32) -> bool {

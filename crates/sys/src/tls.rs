@@ -17,7 +17,11 @@ pub struct Local {
     pub bypass: u32,
     /// The thread is about to do something that a later call of the same thread wants to know of.
     pub mark: u32,
+    /// The thread's number for the kernel, or 0 where nobody has asked; see `task::known_id`.
+    pub kernel_id: i32,
 }
+
+const _: () = assert!(size_of::<Local>() <= 32, "the size of `hermetic_local` below");
 
 global_asm!(
     ".pushsection .tbss.hermetic_local,\"awT\",@nobits",
@@ -25,9 +29,9 @@ global_asm!(
     ".globl hermetic_local",
     ".hidden hermetic_local",
     ".type hermetic_local,@tls_object",
-    ".size hermetic_local,16",
+    ".size hermetic_local,32",
     "hermetic_local:",
-    ".zero 16",
+    ".zero 32",
     ".popsection",
 );
 
