@@ -77,6 +77,8 @@ pub struct Cell {
     pub is_announced: AtomicU32,
     /// It waits for its bell and nothing else.
     pub is_parked: AtomicU32,
+    /// A signal was sent to the thread or its process: whether it still sleeps for its bell alone, only the kernel knows.
+    pub is_signalled: AtomicU32,
     /// The thread has come back from the kernel and wants the lock to say so; it may sleep for that lock.
     pub is_back: AtomicU32,
     /// The thread waits for the page's lock: the kernel has it asleep, and yet it is about to do something.
@@ -142,9 +144,8 @@ impl Page {
         if !is_held || futex::wait(&self.lock, awaited, LOCK_PATIENCE_NS) != futex::Woken::TimedOut {
             return;
         }
-        // SAFETY: signal 0 only asks whether the thread exists.
-        let error = unsafe { libc::kill((awaited & !IS_AWAITED) as i32, 0) };
-        if error != 0 && hermetic_sys::clock::errno() == libc::ESRCH {
+        // A zombie counts as dead: who would collect it may be the one that waits here.
+        if !task::is_alive((awaited & !IS_AWAITED) as i32) {
             let _ = self.lock.compare_exchange(awaited, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
     }

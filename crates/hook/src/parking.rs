@@ -199,6 +199,7 @@ fn fill_cell(cell: &Cell, thread: i32, pthread: u64) {
     cell.is_announced.store(0, Ordering::Relaxed);
     cell.is_parked.store(0, Ordering::Relaxed);
     cell.is_back.store(0, Ordering::Relaxed);
+    cell.is_signalled.store(0, Ordering::Relaxed);
     cell.is_locking.store(0, Ordering::Relaxed);
     cell.told.store(0, Ordering::Relaxed);
     cell.pipe.store(-1, Ordering::Relaxed);
@@ -349,7 +350,9 @@ pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> 
             WAITING.fetch_sub(1, Ordering::AcqRel);
             return Some(Waited::Signalled);
         }
-        place.page.cell(place.slot).is_parked.store(1, Ordering::Relaxed);
+        let cell = place.page.cell(place.slot);
+        cell.is_signalled.store(0, Ordering::Relaxed);
+        cell.is_parked.store(1, Ordering::Relaxed);
         locked.scheduler().wait(place.slot, channel as u64, deadline_ns, false, holds_host);
         settle_waiting(&mut locked, place.slot, || true);
         if let Some(outcome) = take_turn(&mut locked, &place) {
@@ -795,6 +798,18 @@ pub fn offer_turn() {
     drop(call);
     await_turn(place, false);
     WAITING.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// A signal is about to be sent to the threads for which `is_target` holds, told by process and `pthread_t`: time must not jump
+/// over their handlers.
+pub fn expect_signal(is_target: impl Fn(i32, u64) -> bool) {
+    let Some(page) = page_now() else { return };
+    let seats = page.seats.load(Ordering::Relaxed) as usize;
+    for cell in (0..seats.min(THREADS_MAX)).map(|slot| page.cell(slot)) {
+        if is_target(cell.process.load(Ordering::Relaxed), cell.pthread.load(Ordering::Relaxed)) {
+            cell.is_signalled.store(1, Ordering::SeqCst);
+        }
+    }
 }
 
 /// Something was done to what lies at that address: up to `count` waiters may go on. Returns how many there were.

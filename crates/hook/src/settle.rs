@@ -38,7 +38,10 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
                 let (process, thread) = (cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
                 let is_asleep = if is_parked {
                     // It waits for nothing but its bell, also while it looks around. In another process it may be dying.
-                    process == own || task::is_asleep(process, thread)
+                    match cell.is_signalled.load(Ordering::SeqCst) {
+                        0 => process == own || task::is_asleep(process, thread),
+                        _ => is_asleep(cell),
+                    }
                 } else {
                     // The kernel first: a thread that comes back after that is still asleep for all that matters here.
                     is_asleep(cell) && cell.is_back.load(Ordering::SeqCst) == 0 && !has_run_since_seen(cell)

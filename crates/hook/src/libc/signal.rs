@@ -1,4 +1,4 @@
-//! `<signal.h>` and `pause`: waiting for signals.
+//! `<signal.h>` and `pause`: waiting for signals, and sending them to threads that wait.
 
 use super::poll::{to_timespec, wait_until, Limit};
 use crate::parking;
@@ -6,7 +6,7 @@ use crate::table::hooks;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use hermetic_sys::clock::{errno, set_errno};
-use libc::{pollfd, siginfo_t, sigset_t, timespec};
+use libc::{pid_t, pollfd, pthread_t, siginfo_t, sigset_t, timespec};
 
 hooks! {
     sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, timeout: *const timespec) -> c_int;
@@ -14,6 +14,8 @@ hooks! {
     sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int;
     sigsuspend(mask: *const sigset_t) -> c_int;
     pause() -> c_int;
+    kill(process: pid_t, signal: c_int) -> c_int;
+    pthread_kill(thread: pthread_t, signal: c_int) -> c_int;
 }
 
 const NOW: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
@@ -132,4 +134,19 @@ pub unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
 pub unsafe extern "C" fn pause() -> c_int {
     // SAFETY: no arguments. What could end the wait is told when it begins, so there is nothing to try.
     parking::in_kernel(|| None, || unsafe { real::pause() })
+}
+
+pub unsafe extern "C" fn kill(process: pid_t, signal: c_int) -> c_int {
+    // Numbers below 1 are groups; who is in them is not worth asking.
+    parking::expect_signal(|target, _| process < 1 || target == process);
+    // SAFETY: the arguments are the program's.
+    unsafe { real::kill(process, signal) }
+}
+
+pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
+    // SAFETY: no preconditions.
+    let own = unsafe { libc::getpid() };
+    parking::expect_signal(|process, target| process == own && target == thread);
+    // SAFETY: the arguments are the program's.
+    unsafe { real::pthread_kill(thread, signal) }
 }
