@@ -1,7 +1,8 @@
 """The wait matrix: every kind of wait of an hour takes no real time, whoever makes it.
 
-One program (`native/matrix.py`) makes all waits, those of C, C++ and Rust through shared objects that are compiled here;
-its answers are checked one by one. How real input, deadlocks and order behave beside virtual time is in `test_waits.py`.
+One program (`native/matrix.py`) makes all waits, those of C, C++ and Rust through shared objects that are compiled
+here; its answers are checked one by one. How real input, deadlocks and order behave beside virtual time is in
+`test_waits.py`.
 """
 
 from __future__ import annotations

@@ -34,6 +34,11 @@ pub fn prepare() {
     }
 }
 
+/// The number of this process, without asking the kernel; in a child of vfork its parent's.
+pub fn owner() -> i32 {
+    OWNER.load(Ordering::Relaxed)
+}
+
 /// Whether this process runs in another's memory (after vfork): it must change nothing there.
 pub fn is_borrowed() -> bool {
     // SAFETY: no preconditions; glibc does not cache the number.

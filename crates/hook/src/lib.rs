@@ -32,6 +32,7 @@ mod inside;
 mod libc;
 mod network;
 mod openssl;
+mod outside;
 mod page;
 mod parking;
 mod pipes;

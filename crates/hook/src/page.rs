@@ -5,6 +5,7 @@
 //! wait: a handler that posts a semaphore must not come back here.
 
 use crate::inherit::Inheritance;
+use crate::outside::Ports;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -31,6 +32,8 @@ pub struct Page {
     /// Places that were ever used in this sandbox.
     pub seats: AtomicU32,
     pub inheritance: Inheritance,
+    /// Ports on which somebody inside listens.
+    pub ports: Ports,
     table: UnsafeCell<Table>,
     cells: [Cell; THREADS_MAX],
 }

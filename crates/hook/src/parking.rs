@@ -98,7 +98,8 @@ pub fn reset(page: &'static Page, generation: u64, seed: u64) {
     children::note_existing();
 }
 
-fn page_now() -> Option<&'static Page> {
+/// The page of the moment.
+pub fn page_now() -> Option<&'static Page> {
     // SAFETY: null, or the address of a page that is never unmapped.
     unsafe { PAGE.load(Ordering::Acquire).as_ref() }
 }

@@ -1,7 +1,7 @@
 //! Carrying out what the scheduler decides.
 
 use crate::page::{Cell, Locked, Page};
-use crate::{children, pipes};
+use crate::{children, fork, outside, pipes};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::Step;
 use hermetic_sys::{clock as kernel, futex, task};
@@ -21,14 +21,13 @@ const NOBODY: usize = usize::MAX;
 /// `still_waits` for what it will wait for.
 pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl FnMut() -> bool) {
     let page = locked.page;
+    let own = fork::owner();
     let mut turns = 0;
     loop {
         let mut is_waking = false;
         let processes = locked.seated_processes();
-        // SAFETY: no preconditions.
-        let own = unsafe { libc::getpid() };
         let step = locked.scheduler().next(
-            || children::is_external(&processes),
+            || outside::is_owed() || children::is_external(&processes),
             |slot, is_final| {
                 let cell = page.cell(slot);
                 if slot == me {

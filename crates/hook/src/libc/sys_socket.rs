@@ -5,7 +5,7 @@ use crate::address::Address;
 use crate::guard::Call;
 use crate::host::Registered;
 use crate::table::hooks;
-use crate::{descriptors, network, parking, threads};
+use crate::{descriptors, network, outside, parking, threads};
 use core::ffi::{c_int, c_uint, c_void};
 use core::net::IpAddr;
 use hermetic_model::clock;
@@ -112,7 +112,11 @@ pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
         }
     }
     // SAFETY: the arguments are the program's.
-    unsafe { real::listen(fd, backlog) }
+    let result = unsafe { real::listen(fd, backlog) };
+    if result == 0 {
+        outside::note_listening(fd, parking::page_now());
+    }
+    result
 }
 
 fn is_loopback(ip: IpAddr) -> bool {
@@ -128,7 +132,42 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: sockl
         return -1;
     }
     // SAFETY: the arguments are the program's.
-    unsafe { real::connect(fd, address, len) }
+    let result = unsafe { real::connect(fd, address, len) };
+    // SAFETY: as above.
+    unsafe { note_connection(result, fd, address, len) };
+    result
+}
+
+/// # Safety
+/// `address` is null or valid for reading `len` bytes.
+unsafe fn note_connection(result: c_int, fd: c_int, address: *const sockaddr, len: socklen_t) {
+    let Some(page) = parking::page_now() else { return };
+    let errno = hermetic_sys::clock::errno();
+    if result != 0 && errno != libc::EINPROGRESS {
+        return;
+    }
+    let Some(call) = Call::enter() else { return };
+    // SAFETY: the caller's promise.
+    if let Some(address) = unsafe { Address::read(address.cast(), len) } {
+        outside::note_connection(fd, &address, page);
+    }
+    drop(call);
+    set_errno(errno);
+}
+
+/// Notes what a send or a receipt of so many bytes means for who owes an answer.
+pub fn sent(fd: c_int, count: ssize_t) -> ssize_t {
+    if count > 0 {
+        outside::note_sent(fd);
+    }
+    count
+}
+
+pub fn received(fd: c_int, count: ssize_t) -> ssize_t {
+    if count >= 0 {
+        outside::note_received(fd);
+    }
+    count
 }
 
 pub unsafe extern "C" fn send(fd: c_int, buffer: *const c_void, len: size_t, flags: c_int) -> ssize_t {
@@ -136,7 +175,7 @@ pub unsafe extern "C" fn send(fd: c_int, buffer: *const c_void, len: size_t, fla
         return -1;
     }
     // SAFETY: the arguments are the program's.
-    unsafe { real::send(fd, buffer, len, flags) }
+    sent(fd, unsafe { real::send(fd, buffer, len, flags) })
 }
 
 pub unsafe extern "C" fn sendto(
@@ -157,7 +196,7 @@ pub unsafe extern "C" fn sendto(
         return -1;
     }
     // SAFETY: the arguments are the program's.
-    unsafe { real::sendto(fd, buffer, len, flags, address, address_len) }
+    sent(fd, unsafe { real::sendto(fd, buffer, len, flags, address, address_len) })
 }
 
 /// # Safety
@@ -179,7 +218,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
         return -1;
     }
     // SAFETY: the arguments are the program's.
-    unsafe { real::sendmsg(fd, message, flags) }
+    sent(fd, unsafe { real::sendmsg(fd, message, flags) })
 }
 
 pub unsafe extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
@@ -294,7 +333,7 @@ pub unsafe extern "C" fn recvmmsg(
 
 pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the arguments are the program's.
-    receiving(fd, || unsafe { real::recv(fd, buffer, len, flags) })
+    received(fd, receiving(fd, || unsafe { real::recv(fd, buffer, len, flags) }))
 }
 
 pub unsafe extern "C" fn recvfrom(
@@ -305,15 +344,16 @@ pub unsafe extern "C" fn recvfrom(
     address: *mut sockaddr,
     address_len: *mut socklen_t,
 ) -> ssize_t {
-    receiving(fd, || {
+    let count = receiving(fd, || {
         // SAFETY: the arguments are the program's.
         unsafe { real::recvfrom(fd, buffer, len, flags, address, address_len) }
-    })
+    });
+    received(fd, count)
 }
 
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the arguments are the program's.
-    receiving(fd, || unsafe { real::recvmsg(fd, message, flags) })
+    received(fd, receiving(fd, || unsafe { real::recvmsg(fd, message, flags) }))
 }
 
 pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int {

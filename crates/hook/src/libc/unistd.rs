@@ -3,8 +3,8 @@
 use super::sys_random::{self, fill};
 use super::time::Slept;
 use super::{sys_futex, sys_socket, time};
-use crate::descriptors;
 use crate::table::hooks;
+use crate::{descriptors, outside};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use hermetic_journal::Source;
 use hermetic_model::clock::{NS_PER_SEC, NS_PER_US};
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ss
     match unsafe { read_random(fd, buffer, len) } {
         Some(count) => count,
         // SAFETY: the arguments are the program's.
-        None => sys_socket::receiving(fd, || unsafe { real::read(fd, buffer, len) }),
+        None => sys_socket::received(fd, sys_socket::receiving(fd, || unsafe { real::read(fd, buffer, len) })),
     }
 }
 
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t,
         }
     }
     // SAFETY: the arguments are the program's.
-    sys_socket::receiving(fd, || unsafe { real::__read_chk(fd, buffer, len, size) })
+    sys_socket::received(fd, sys_socket::receiving(fd, || unsafe { real::__read_chk(fd, buffer, len, size) }))
 }
 
 pub unsafe extern "C" fn pread(fd: c_int, buffer: *mut c_void, len: size_t, offset: off64_t) -> ssize_t {
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, len: size_t) ->
         return -1;
     }
     // SAFETY: the arguments are the program's.
-    unsafe { real::write(fd, buffer, len) }
+    sys_socket::sent(fd, unsafe { real::write(fd, buffer, len) })
 }
 
 pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_int) -> ssize_t {
@@ -107,13 +107,14 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
         return -1;
     }
     // SAFETY: the arguments are the program's.
-    unsafe { real::writev(fd, parts, count) }
+    sys_socket::sent(fd, unsafe { real::writev(fd, parts, count) })
 }
 
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
-    // A child of vfork shares this table with its parent, whose descriptor stays open.
-    if descriptors::is_known(fd) && !crate::fork::is_borrowed() {
+    // A child of vfork shares these tables with its parent, whose descriptor stays open.
+    if (descriptors::is_known(fd) || outside::is_known(fd)) && !crate::fork::is_borrowed() {
         descriptors::forget(fd);
+        outside::forget(fd);
     }
     // SAFETY: the argument is the program's.
     unsafe { real::close(fd) }
@@ -155,7 +156,7 @@ pub unsafe extern "C" fn syscall(
             }
         }
         // SAFETY: as above.
-        libc::SYS_futex => match unsafe { sys_futex::futex(a as *const u32, b as c_int, c as u32, d, f as u32) } {
+        libc::SYS_futex => match unsafe { sys_futex::answer(a as *const u32, b as c_int, c as u32, d, f as u32) } {
             Some(result) => result,
             // SAFETY: the arguments are the program's.
             None => unsafe { real::syscall(number, a, b, c, d, e, f) },
