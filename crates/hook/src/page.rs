@@ -105,6 +105,17 @@ impl Page {
         &self.cells[slot]
     }
 
+    /// Takes the lock if nobody holds it.
+    pub fn try_lock(&self) -> Option<Locked<'_>> {
+        let mask = block_signals();
+        let me = task::own_id() as u32;
+        if self.lock.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return Some(Locked { page: self, mask, was_awaited: false });
+        }
+        restore_signals(&mask);
+        None
+    }
+
     /// Takes the lock; signals of this thread wait until it is given back.
     pub fn lock(&self) -> Locked<'_> {
         let mask = block_signals();
@@ -125,7 +136,7 @@ impl Page {
         if let Some(Some(cell)) = own {
             cell.is_locking.store(0, Ordering::SeqCst);
         }
-        Locked { page: self, mask }
+        Locked { page: self, mask, was_awaited: own.is_some() }
     }
 
     /// The place of a thread, if it has one: whoever reads the table must not take its wait for the lock for sleep.
@@ -158,6 +169,8 @@ impl Page {
 pub struct Locked<'a> {
     pub page: &'a Page,
     mask: libc::sigset_t,
+    /// It was taken from somebody else, who cannot have seen the calling thread asleep.
+    pub was_awaited: bool,
 }
 
 impl Locked<'_> {

@@ -459,36 +459,46 @@ fn await_turn(place: Place, may_interrupt: bool) -> (Outcome, bool) {
     let mut watch = Watch::begin();
     loop {
         let bell = cell.bell.load(Ordering::Acquire);
-        if let Some(outcome) = turn(&place) {
+        if let Some(outcome) = turn(&place, &mut []) {
             return (outcome, is_interrupted);
         }
-        match futex::wait(&cell.bell, bell, watch.period_ns) {
-            Woken::Woken => {}
-            Woken::Interrupted if may_interrupt && !is_interrupted => {
-                let mut locked = place.page.lock();
-                let is_parked = !is_stale(&place) && locked.table().entries[place.slot].state == State::Parked;
-                if is_parked {
-                    is_interrupted = true;
-                    locked.scheduler().come_back(place.slot, Outcome::Signalled);
-                    settle(&mut locked);
+        // Until the bell rings there is no news but what the thread finds when it looks around.
+        let woken = loop {
+            match futex::wait(&cell.bell, bell, watch.period_ns) {
+                Woken::TimedOut => {
+                    if let Some(outcome) = watch.look(&place, &mut []) {
+                        return (outcome, is_interrupted);
+                    }
                 }
+                woken => break woken,
             }
-            Woken::Interrupted => {}
-            Woken::TimedOut => watch.look(&place, &mut []),
+        };
+        if woken == Woken::Interrupted && may_interrupt && !is_interrupted {
+            let mut locked = place.page.lock();
+            if !is_stale(&place) && locked.table().entries[place.slot].state == State::Parked {
+                is_interrupted = true;
+                locked.scheduler().come_back(place.slot, Outcome::Signalled);
+                settle(&mut locked);
+            }
         }
     }
 }
 
 /// The outcome, once the thread may run.
-fn turn(place: &Place) -> Option<Outcome> {
+fn turn(place: &Place, fds: &mut [pollfd]) -> Option<Outcome> {
     let mut locked = place.page.lock();
     if is_stale(place) {
         return Some(Outcome::Moved);
     }
+    if locked.was_awaited && locked.table().entries[place.slot].state == State::Asleep {
+        // Whoever decided meanwhile had to count this thread as awake.
+        settle_waiting(&mut locked, place.slot, || !is_any_ready(fds));
+    }
     take_turn(&mut locked, place)
 }
 
-fn take_turn(locked: &mut Locked<'_>, place: &Place) -> Option<Outcome> {
+/// The same for who holds the lock already.
+pub fn take_turn(locked: &mut Locked<'_>, place: &Place) -> Option<Outcome> {
     let entry = &mut locked.table().entries[place.slot];
     (entry.state == State::Running).then(|| core::mem::take(&mut entry.outcome))
 }
@@ -535,40 +545,50 @@ fn announce(place: &Place) {
 fn await_descriptors(place: Place, fds: &mut [pollfd], mask: *const libc::sigset_t) -> (Outcome, bool) {
     let own = fds.len() - 1;
     let mut watch = Watch::begin();
+    let is_back = &place.page.cell(place.slot).is_back;
+    let mut has_news = true;
     loop {
-        if let Some(outcome) = turn(&place) {
-            return (outcome, false);
+        if has_news {
+            if let Some(outcome) = turn(&place, &mut fds[..own]) {
+                return (outcome, false);
+            }
         }
         // Without a pipe nobody can ring, so look often.
         let period_ns = if fds[own].fd < 0 { crate::watch::FIRST_NS } else { watch.period_ns };
         let period = libc::timespec { tv_sec: 0, tv_nsec: period_ns };
-        let is_back = &place.page.cell(place.slot).is_back;
         is_back.store(0, Ordering::SeqCst);
         // SAFETY: the slice is as long as it says; the mask is the program's.
         let count = unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &period, mask) };
         let is_interrupted = count < 0 && kernel::errno() == libc::EINTR;
         // From here to the next round it may sleep for the page's lock, which is no wait for what may come.
         is_back.store(1, Ordering::SeqCst);
-        if fds[own].revents != 0 {
+        if count < 0 || fds[..own].iter().any(|fd| fd.revents != 0) {
+            return (end_announced(place), is_interrupted);
+        }
+        has_news = count > 0;
+        if has_news {
             pipes::drain(&mut fds[own], &place);
+        } else if let Some(outcome) = watch.look(&place, &mut fds[..own]) {
+            return (outcome, false);
         }
-        let has_answer = count < 0 || fds[..own].iter().any(|fd| fd.revents != 0);
-        if has_answer {
-            let may_run = {
-                let mut locked = place.page.lock();
-                if is_stale(&place) {
-                    return (Outcome::Moved, is_interrupted);
-                }
-                let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
-                settle(&mut locked);
-                may_run
-            };
-            let outcome = if may_run { Outcome::Signalled } else { await_turn(place, false).0 };
-            return (outcome, is_interrupted);
+    }
+}
+
+/// The wait of a thread that had announced it has ended in the kernel; it goes on when it is its turn.
+fn end_announced(place: Place) -> Outcome {
+    let may_run = {
+        let mut locked = place.page.lock();
+        if is_stale(&place) {
+            return Outcome::Moved;
         }
-        if count == 0 {
-            watch.look(&place, &mut fds[..own]);
-        }
+        let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
+        settle(&mut locked);
+        may_run
+    };
+    if may_run {
+        Outcome::Signalled
+    } else {
+        await_turn(place, false).0
     }
 }
 
@@ -606,17 +626,7 @@ impl Asleep {
         let errno = kernel::errno();
         let place = self.0;
         place.page.cell(place.slot).is_back.store(1, Ordering::SeqCst);
-        let may_run = {
-            let mut locked = place.page.lock();
-            is_stale(&place) || {
-                let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
-                settle(&mut locked);
-                may_run
-            }
-        };
-        if !may_run {
-            await_turn(place, false);
-        }
+        end_announced(place);
         WAITING.fetch_sub(1, Ordering::AcqRel);
         kernel::set_errno(errno);
     }
@@ -682,29 +692,18 @@ pub enum Attempt {
 fn attempt_until_turn(place: Place, attempt: &mut impl FnMut(i64) -> Attempt) -> (Outcome, bool) {
     let mut watch = Watch::begin();
     let is_back = &place.page.cell(place.slot).is_back;
+    let mut outcome = turn(&place, &mut []);
     loop {
-        if let Some(outcome) = turn(&place) {
+        if let Some(outcome) = outcome {
             return (outcome, false);
         }
         is_back.store(0, Ordering::SeqCst);
         let got = attempt(watch.period_ns);
         is_back.store(1, Ordering::SeqCst);
-        if got == Attempt::TimedOut {
-            watch.look(&place, &mut []);
-            continue;
+        if got != Attempt::TimedOut {
+            return (end_announced(place), got == Attempt::Interrupted);
         }
-        let may_run = {
-            let mut locked = place.page.lock();
-            is_stale(&place) || {
-                let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
-                settle(&mut locked);
-                may_run
-            }
-        };
-        if !may_run {
-            await_turn(place, false);
-        }
-        return (Outcome::Signalled, got == Attempt::Interrupted);
+        outcome = watch.look(&place, &mut []);
     }
 }
 

@@ -45,7 +45,8 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
                     // The kernel first: a thread that comes back after that is still asleep for all that matters here.
                     is_asleep(cell) && cell.is_back.load(Ordering::SeqCst) == 0 && !has_run_since_seen(cell)
                 };
-                is_waking |= !is_asleep;
+                // One that waits for the lock cannot come further before it is given back.
+                is_waking |= !is_asleep && cell.is_locking.load(Ordering::SeqCst) == 0;
                 is_asleep
             },
         );
