@@ -1,8 +1,9 @@
 """Shows what Hermetic does, on the flaky suite beside this file: `make demo`.
 
-Five acts: the suite bare, recorded until it fails, its journal read, the journal replayed, and the suite repeated under
-seeds. Every count and every word of a failure comes from the runs themselves. The exit code is 1 if a replay or a seed
-did not repeat, so the demo is also a test.
+Six acts: the suite bare, recorded until it fails, its journal read, the journal replayed, the suite repeated under
+seeds, and tests that wait for hours. Every count, every time and every word of a failure comes from the runs
+themselves. The exit code is 1 if a replay or a seed did not repeat, or an hour took longer than a second, so the demo
+is also a test.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITE = ROOT / "examples" / "flaky"
+WAITS = ROOT / "examples" / "waits"
 SCRATCH = ROOT / "build" / "demo"
 JOURNALS = SCRATCH / "journals"
 
@@ -29,6 +31,8 @@ REPLAYS = 3
 STEADY_SEEDS = (1, 2, 3)
 SWEPT_SEEDS_MAX = 40
 RUNS_PER_SEED = 3
+WAITS_RUNS = 5
+HOUR_REAL_MAX_S = 1.0
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -52,11 +56,15 @@ def say(text: str = "") -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the suite: for each failed test its name and the words of the failure."""
+    """One run of the suite: for each failed test the words of the failure, for each test its real seconds."""
 
     failures: dict[str, str]
     output: str
-    selected: int
+    seconds: dict[str, float]
+
+    @property
+    def selected(self) -> int:
+        return len(self.seconds)
 
     @property
     def passed(self) -> bool:
@@ -77,18 +85,19 @@ def failure_of(case: ElementTree.Element) -> str | None:
     return None
 
 
-def run_suite(*options: str) -> Run:
+def run_suite(*options: str, suite: Path = SUITE) -> Run:
     report = SCRATCH / "report.xml"
     report.unlink(missing_ok=True)
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
     words += [f"--basetemp={SCRATCH / 'tmp'}", *options]
     env = {key: value for key, value in os.environ.items() if key not in ("PYTEST_ADDOPTS", "PYTHONHASHSEED")}
-    done = subprocess.run(words, cwd=SUITE, env=env, capture_output=True, text=True)
+    done = subprocess.run(words, cwd=suite, env=env, capture_output=True, text=True)
     if done.returncode not in (0, 1) or not report.exists():
         sys.exit(f"pytest did not run the suite (exit code {done.returncode}):\n{done.stdout}{done.stderr}")
     cases = [case for case in ElementTree.parse(report).iter("testcase") if case.find("skipped") is None]
     found = {case.get("name", "?"): words for case in cases if (words := failure_of(case)) is not None}
-    return Run(found, done.stdout + done.stderr, len(cases))
+    seconds = {case.get("name", "?"): float(case.get("time", "nan")) for case in cases}
+    return Run(found, done.stdout + done.stderr, seconds)
 
 
 def shown(path: Path) -> str:
@@ -178,6 +187,18 @@ def act_seeded() -> bool:
     return steady == len(seeds)
 
 
+def act_waits() -> bool:
+    say(bold(f"6  Waits: three tests that wait for an hour or more each, {WAITS_RUNS} times"))
+    say("   $ cd examples/waits; pytest --hermetic-all")
+    runs = [run_suite("--hermetic-all", suite=WAITS) for _ in range(WAITS_RUNS)]
+    for name in runs[0].seconds:
+        times = [run.seconds[name] for run in runs]
+        failed = sum(name in run.failures for run in runs)
+        told = f"{min(times) * 1000:.0f} to {max(times) * 1000:.0f} ms"
+        say(f"   {verdict(not failed)}   {name:<30} {WAITS_RUNS - failed} of {WAITS_RUNS} passed, in {told}")
+    return all(run.passed and max(run.seconds.values()) < HOUR_REAL_MAX_S for run in runs)
+
+
 def main() -> int:
     shutil.rmtree(SCRATCH, ignore_errors=True)
     JOURNALS.mkdir(parents=True)
@@ -198,12 +219,14 @@ def main() -> int:
     say()
     steady = act_seeded()
     say()
+    quick = act_waits()
+    say()
     say(bold(f"Done in {time.monotonic() - begin:.0f} s. Next, in a project of your own"))
     say("   pip install hermetic-sandbox")
     say("   pytest --hermetic-all                                # repeatable; the seed is in the header")
     say("   pytest --hermetic-all --hermetic-record=journals/    # in CI; keep journals/ of a failed job")
     say("   pytest --hermetic-replay=journals/<file>.journal     # at home; the test is found by itself")
-    return 0 if same == REPLAYS and steady else 1
+    return 0 if same == REPLAYS and steady and quick else 1
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Runs random threads, waits, forks and kills inside sandboxes, for minutes, and looks for hangs and stray processes.
 
 Each round is a process of its own, made of a seed: several sandboxes one after another, each with threads that do
-random things with random limits, so that every round ends by itself. A round that does not is shown with its stacks.
-After each one no process may be left that it started. What the waits are worth one by one is tested in `tests/python`.
+random things with random limits, so that every round ends by itself. A round that does not is shown with all its
+stacks. After each one no process may be left that it started. What the waits are worth one by one is tested in
+`tests/python`.
 
     $ python3 tools/soak.py --minutes 10
     $ python3 tools/soak.py --round 4711        # one round again

@@ -29,6 +29,7 @@ if (
     from hermetic._errors import SandboxError as SandboxError
     from hermetic._errors import SpinError as SpinError
     from hermetic._sandbox import Clock as Clock
+    from hermetic._sandbox import Jump as Jump
     from hermetic._sandbox import Sandbox as Sandbox
     from hermetic._sandbox import SandboxHandle as SandboxHandle
     from hermetic._sandbox import current as current
@@ -38,6 +39,7 @@ if (
 
 _HOMES = {
     "Clock": "_sandbox",
+    "Jump": "_sandbox",
     "NameLookupBlockedError": "_errors",
     "NetworkBlockedError": "_errors",
     "OptionError": "_errors",

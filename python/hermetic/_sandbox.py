@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeVar
 
 from hermetic import _settings, real
 from hermetic._errors import (
@@ -69,6 +69,18 @@ def current() -> SandboxHandle | None:
     return None
 
 
+class Jump(NamedTuple):
+    """One move of the wall clock, or a reason why it did not move (then `at == to`). Seconds since the entry.
+
+    `why` is text for people: "deadline of thread 2", "advance", "set", "followed real time: …", "not jumped: …".
+    Threads are counted in the order in which they started; 0 is the one that entered.
+    """
+
+    at: float
+    to: float
+    why: str
+
+
 class Clock:
     """The virtual clock of a sandbox. All methods raise SandboxError if the sandbox left the clock real."""
 
@@ -94,6 +106,14 @@ class Clock:
         session.clock_set(instant_ns(when, "when"))
 
     move_to = set
+
+    @property
+    def jumps(self) -> list[Jump]:
+        """When and why time moved otherwise than by being read, oldest first; the last 1024 moves.
+
+        Also after the exit, until the next sandbox is entered. What waits for a real answer moves nothing.
+        """
+        return [Jump(at / 1e9, to / 1e9, why) for at, to, why in self._need().jumps()]
 
     def _need(self) -> Session:
         if self._session is None:

@@ -11,7 +11,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Changes with every change to this file.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// The exported function that returns the [`Api`]: `extern "C" fn() -> *const Api`.
 pub const SYMBOL: &core::ffi::CStr = c"hermetic_abi";
@@ -159,6 +159,8 @@ pub mod finding {
     pub const FLOOR_WRITE: u32 = 9;
     /// All threads of the sandbox wait for each other, and no deadline will end it.
     pub const DEADLOCK: u32 = 10;
+    /// A child takes no part in the sandbox, and time followed the real one while it ran.
+    pub const EXTERNAL_CHILD: u32 = 11;
 }
 
 /// What [`Api::floor_enter`] is told. A floor lies under all sandboxes and holds for every thread of the process; of several,
@@ -199,6 +201,19 @@ pub struct Finding {
     pub message: Text,
     /// `file:line in function`, or empty.
     pub site: Text,
+}
+
+/// One move of time, or a reason why it did not move.
+#[repr(C)]
+#[derive(Clone)]
+pub struct Jump {
+    /// Of all moves of the sandbox, from 0. Only the last ones are kept.
+    pub number: u64,
+    /// The wall clock before and after, in nanoseconds since the sandbox was entered. Equal where time did not move.
+    pub before_ns: i64,
+    pub after_ns: i64,
+    /// For people: `deadline of thread 2`, `advance`, `set`, `followed real time: …`, `not jumped: …`.
+    pub why: Text,
 }
 
 /// What [`Api::leave`] tells.
@@ -318,6 +333,9 @@ pub struct Api {
     pub take_pending_name: unsafe extern "C" fn(out: *mut Text) -> i32,
     /// The finding number `index` (from 0) of a sandbox, also after `leave`, until the next `enter`. OK or MISUSE.
     pub finding: unsafe extern "C" fn(id: i64, index: u32, out: *mut Finding) -> i32,
+    /// The move of time number `index` (from 0) of those that are kept, oldest first; also after `leave`, until the next
+    /// `enter`. OK or MISUSE.
+    pub jump: unsafe extern "C" fn(id: i64, index: u32, out: *mut Jump) -> i32,
     /// Text of the finding that last interrupted this thread.
     pub last_interrupt: unsafe extern "C" fn(out: *mut Text) -> i32,
     /// The raw journal of the sandbox left last (or still active); valid until the next `enter`.

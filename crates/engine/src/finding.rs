@@ -90,6 +90,7 @@ pub fn kind_name(kind: u32) -> &'static str {
         finding::REPLAY_LEFTOVER => "replay leftover",
         finding::RECORD_STOPPED => "recording stopped",
         finding::DEADLOCK => "deadlock",
+        finding::EXTERNAL_CHILD => "external child",
         _ => "finding",
     }
 }

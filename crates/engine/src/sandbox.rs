@@ -218,6 +218,28 @@ impl Sandbox {
         lock(&self.findings).add(&found);
     }
 
+    /// Notes that a child takes no part, and that time followed the real one for its sake.
+    pub fn note_external(&self, name: &str) {
+        let mut found = crate::finding::blank(finding::EXTERNAL_CHILD, false);
+        let why = if self.has(flag::INHERIT) {
+            "a static program, one with other rights, or one of another C library cannot be reached"
+        } else {
+            "inherit=\"off\" keeps children out"
+        };
+        let _ = found.subject.write_str(name);
+        let _ = write!(
+            found.message,
+            "time followed the real one while the child {name} ran: it takes no part in the sandbox, so nobody knows what it \
+             waits for ({why})"
+        );
+        lock(&self.findings).add(&found);
+    }
+
+    /// Whether a journal is being written.
+    pub fn is_recording(&self) -> bool {
+        matches!(*lock(&self.tape), Tape::Recorder(_))
+    }
+
     pub fn depth(&self) -> usize {
         self.depth
     }

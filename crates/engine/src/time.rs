@@ -34,6 +34,11 @@ impl Clockwork {
         self.elapsed_ns.load(Ordering::Acquire)
     }
 
+    /// What the wall clock shows, in nanoseconds since the Unix epoch.
+    pub fn wall(&self) -> i64 {
+        self.wall_base_ns.load(Ordering::Relaxed).saturating_add(self.elapsed())
+    }
+
     /// Moves on to where `target` nanoseconds have elapsed, if that is not behind.
     pub fn advance_to(&self, target_ns: i64) {
         self.elapsed_ns.fetch_max(target_ns, Ordering::AcqRel);
@@ -424,6 +429,16 @@ impl Sandbox {
         let shift = if self.clock_mode() == Mode::Record { real() } else { 0 };
         self.time.set_wall(ns.saturating_sub(shift));
         self.record_move(Reason::Set);
+    }
+
+    /// Writes into the journal that the wait of a thread was ended by time.
+    pub fn record_jump(&self, thread: &mut Thread, host: &dyn Host, reason: Reason) {
+        let number = self.level(thread).number;
+        if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
+            let (site, _) = recorder.site(host);
+            let to_ns = self.time.now().wall();
+            recorder.append(&Event::Jump { thread: number, site, to_ns, reason });
+        }
     }
 
     fn record_move(&self, reason: Reason) {

@@ -4,11 +4,11 @@ use crate::guard::{self, Call};
 use crate::host::{self, Registered};
 use crate::page::{self, Page};
 use crate::sink::Scratch;
-use crate::{attach, condition, floor, fork, inherit, network, openssl, parking, semaphores, threads};
+use crate::{attach, children, condition, floor, fork, inherit, jumps, network, openssl, parking, semaphores, threads};
 use core::ffi::{c_char, c_void};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
-use hermetic_abi::{flag, status, Api, Config, Finding, FloorConfig, Host, Outcome, Slice, Text, ABI_VERSION};
+use hermetic_abi::{flag, status, Api, Config, Finding, FloorConfig, Host, Jump, Outcome, Slice, Text, ABI_VERSION};
 use hermetic_engine::floor::FloorSettings;
 use hermetic_engine::recorder::BoxedSink;
 use hermetic_engine::sandbox::{Journaling, Mode, Settings};
@@ -43,6 +43,7 @@ static API: Api = Api {
     is_network_guarded,
     take_pending_name,
     finding,
+    jump,
     last_interrupt,
     journal,
     record_state,
@@ -285,7 +286,7 @@ unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
     desk.entered.push(Entered { id: id as i64, flags: config.flags, is_seeded, is_suspended: false });
     openssl::switch(is_seeded);
     inherit::hand_on(page, PAGE_FDS[depth].load(Ordering::Acquire), sandbox, &settings);
-    parking::reset(page, id, sandbox.schedule_seed());
+    parking::reset(page, id, sandbox.schedule_seed(), wall_of(sandbox, thread));
     parking::switch(Some(page), 0);
     guard::activate(Some(sandbox));
     parking::enter(thread);
@@ -348,8 +349,14 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
     let below = depth.checked_sub(1);
     guard::activate(below.and_then(level));
     parking::switch(below.and_then(page_of), 0);
+    if let (Some(_), Some(record)) = (below, threads::current()) {
+        // It goes on in the sandbox below as the thread that entered it: in the first place, with the baton.
+        // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
+        parking::enter(unsafe { &mut *record });
+    }
     openssl::switch(desk.entered.last().is_some_and(|below| below.is_seeded));
     let Some(left) = level(depth) else { return status::MISUSE };
+    note_externals(left);
     let (told, sink) = left.leave();
     if let Some(sink) = sink {
         desk.scratch[depth] = Some(sink);
@@ -359,6 +366,13 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
         *outcome = told;
     }
     status::OK
+}
+
+/// Adds findings for the children that took no part.
+fn note_externals(sandbox: &Sandbox) {
+    if let Some(page) = page_of(sandbox.depth()) {
+        children::take_externals(page, |name| sandbox.note_external(name));
+    }
 }
 
 /// Flips whether the calling thread, and only it, sees the sandbox.
@@ -416,8 +430,10 @@ fn kernel_clock(clock: Clock) -> libc::clockid_t {
 unsafe extern "C" fn clock_advance(id: i64, ns: i64) -> i32 {
     let Some(sandbox) = sandbox_of(id) else { return status::MISUSE };
     let _real = RealSection::begin();
+    let before_ns = wall_now(sandbox);
     match sandbox.clock_advance(ns) {
         Ok(()) => {
+            note_jump(sandbox, jumps::Kind::Advance, before_ns, before_ns.saturating_add(ns));
             sandbox.note_move(kernel::read(libc::CLOCK_REALTIME_COARSE));
             status::OK
         }
@@ -428,9 +444,27 @@ unsafe extern "C" fn clock_advance(id: i64, ns: i64) -> i32 {
 unsafe extern "C" fn clock_set(id: i64, ns: i64) -> i32 {
     let Some(sandbox) = sandbox_of(id) else { return status::MISUSE };
     let _real = RealSection::begin();
+    let before_ns = wall_now(sandbox);
     sandbox.clock_set(ns, || kernel::read(libc::CLOCK_REALTIME));
+    note_jump(sandbox, jumps::Kind::Set, before_ns, ns);
     sandbox.note_move(kernel::read(libc::CLOCK_REALTIME_COARSE));
     status::OK
+}
+
+/// What the wall clock of a sandbox shows.
+fn wall_of(sandbox: &Sandbox, thread: &mut Thread) -> i64 {
+    sandbox.peek_clock(thread, Clock::Wall, || kernel::read(libc::CLOCK_REALTIME))
+}
+
+fn wall_now(sandbox: &Sandbox) -> i64 {
+    // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
+    threads::current().map_or(0, |record| wall_of(sandbox, unsafe { &mut *record }))
+}
+
+fn note_jump(sandbox: &Sandbox, kind: jumps::Kind, before_ns: i64, after_ns: i64) {
+    if let Some(page) = page_of(sandbox.depth()) {
+        jumps::note_handle(page, kind, before_ns, after_ns);
+    }
 }
 
 unsafe extern "C" fn real_clock(clock: i32) -> i64 {
@@ -519,14 +553,26 @@ unsafe extern "C" fn take_pending_name(out: *mut Text) -> i32 {
 
 unsafe extern "C" fn finding(id: i64, index: u32, out: *mut Finding) -> i32 {
     let _real = RealSection::begin();
-    let Some(found) = sandbox_of(id).and_then(|sandbox| sandbox.finding(index as usize)) else {
-        return status::MISUSE;
-    };
+    let Some(sandbox) = sandbox_of(id) else { return status::MISUSE };
+    note_externals(sandbox);
+    let Some(found) = sandbox.finding(index as usize) else { return status::MISUSE };
     // SAFETY: null, or the caller's structure.
     if let Some(out) = unsafe { out.as_mut() } {
         *out = found;
     }
     status::OK
+}
+
+unsafe extern "C" fn jump(id: i64, index: u32, out: *mut Jump) -> i32 {
+    let _real = RealSection::begin();
+    // SAFETY: null, or the caller's structure.
+    let Some(out) = (unsafe { out.as_mut() }) else { return status::MISUSE };
+    let page = sandbox_of(id).and_then(|sandbox| page_of(sandbox.depth()));
+    if page.is_some_and(|page| jumps::read(page, index, out)) {
+        status::OK
+    } else {
+        status::MISUSE
+    }
 }
 
 unsafe extern "C" fn last_interrupt(out: *mut Text) -> i32 {

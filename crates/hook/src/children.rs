@@ -1,8 +1,8 @@
 //! Children that are not in the table: while one is alive, somebody outside may still answer, and time follows real time.
 
-use crate::page::PROCESSES_MAX;
+use crate::page::{External, Locked, Page, PROCESSES_MAX};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use hermetic_sys::task;
+use hermetic_sys::task::{self, Name};
 
 /// Children that were there when the sandbox was entered: servers of a session, the harness's own.
 static EXISTING: [AtomicI32; EXISTING_MAX] = [const { AtomicI32::new(0) }; EXISTING_MAX];
@@ -10,17 +10,82 @@ const EXISTING_MAX: usize = 64;
 
 static IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a child is alive that the table does not know.
-pub fn is_external(processes: &[i32; PROCESSES_MAX]) -> bool {
-    if IGNORED.load(Ordering::Relaxed) || !has_any() {
-        return false;
+/// How long a child is outside before it counts as one that takes no part: others are just starting.
+const START_NS: i64 = 100_000_000;
+
+/// Stands for a child where no child but an answer from outside is waited for.
+pub const ANSWER: i32 = 0;
+
+/// Who keeps time from jumping: a child that is alive and that the table does not know, or [`ANSWER`] where one `is_owed`.
+pub fn find_external(processes: &[i32; PROCESSES_MAX], is_owed: impl FnOnce() -> bool) -> Option<i32> {
+    if IGNORED.load(Ordering::Relaxed) {
+        return None;
+    }
+    if is_owed() {
+        return Some(ANSWER);
+    }
+    if !has_any() {
+        return None;
     }
     let is_known = |child: i32| {
         processes.contains(&child) || EXISTING.iter().any(|existing| existing.load(Ordering::Relaxed) == child)
     };
-    let mut is_external = false;
-    task::for_each_child(|child| is_external |= !is_known(child) && task::is_alive(child));
-    is_external
+    let mut external = None;
+    task::for_each_child(|child| {
+        if external.is_none() && !is_known(child) && task::is_alive(child) {
+            external = Some(child);
+        }
+    });
+    external
+}
+
+/// Remembers that a child outside keeps time from jumping.
+pub fn note_external(locked: &mut Locked<'_>, child: i32, now_ns: i64) {
+    let page = locked.page;
+    let externals = &mut locked.table().externals;
+    let place = externals.iter().position(|seen| seen.process == child);
+    let Some(index) = place.or_else(|| externals.iter().position(|seen| seen.process == 0)) else { return };
+    let seen = &mut externals[index];
+    if place.is_none() {
+        *seen = External { process: child, since_ns: now_ns, ..External::default() };
+    }
+    // It may have become another program.
+    let name = task::name(child);
+    if name != Name::default() {
+        seen.name = name;
+    }
+    seen.is_settled |= now_ns - seen.since_ns > START_NS;
+    page.has_externals.store(1, Ordering::Relaxed);
+}
+
+/// Whether time may follow: the child for whose sake it does has been outside for so long that it will not come in.
+pub fn is_settled(locked: &mut Locked<'_>) -> bool {
+    let table = locked.table();
+    let child = table.follow_child;
+    if child == ANSWER {
+        return true;
+    }
+    let mut all = table.externals.iter();
+    // One for which there was no place is not waited for.
+    all.find(|seen| seen.process == child).is_none_or(|seen| seen.is_settled)
+}
+
+/// Calls `visit` with the name of each child that took no part, once.
+pub fn take_externals(page: &Page, mut visit: impl FnMut(&str)) {
+    if page.has_externals.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let mut locked = page.lock();
+    let is_news = |seen: &&mut External| seen.is_settled && !seen.is_told;
+    let mut names = [Name::default(); crate::page::EXTERNALS_MAX];
+    let mut count = 0;
+    for seen in locked.table().externals.iter_mut().filter(is_news) {
+        names[count] = seen.name;
+        count += 1;
+        seen.is_told = true;
+    }
+    drop(locked);
+    names[..count].iter().for_each(|name| visit(name.as_str()));
 }
 
 /// Remembers the children of the moment: they are no part of what begins now.
@@ -39,7 +104,7 @@ pub fn note_existing() {
     });
 }
 
-/// Decides as if there were no such children: real time has come to where virtual time would jump.
+/// Decides as if nobody were outside: real time has come to where virtual time would jump.
 pub fn while_ignored(decide: impl FnOnce()) {
     IGNORED.store(true, Ordering::Relaxed);
     decide();

@@ -29,6 +29,7 @@ mod guard;
 mod host;
 mod inherit;
 mod inside;
+mod jumps;
 mod libc;
 mod network;
 mod openssl;

@@ -5,12 +5,14 @@
 //! wait: a handler that posts a semaphore must not come back here.
 
 use crate::inherit::Inheritance;
+use crate::jumps::Log;
 use crate::outside::Ports;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::scheduler::{Entry, Scheduler};
 use hermetic_engine::time::Clockwork;
+use hermetic_sys::task::Name;
 use hermetic_sys::{futex, task};
 
 /// Threads of all processes of a sandbox. Further ones wait in real time.
@@ -32,6 +34,8 @@ pub struct Page {
     /// Places that were ever used in this sandbox.
     pub seats: AtomicU32,
     pub inheritance: Inheritance,
+    /// Whether a child was seen that takes no part: then there is something to tell at the end.
+    pub has_externals: AtomicU32,
     /// Ports on which somebody inside listens.
     pub ports: Ports,
     table: UnsafeCell<Table>,
@@ -57,8 +61,30 @@ pub struct Table {
     pub follow_elapsed_ns: i64,
     /// Real time since which nobody can ever run again, or 0.
     pub deadlock_real_ns: i64,
-    /// How often time jumped.
-    pub jumps: u64,
+    /// The child for whose sake it follows, as it was last seen.
+    pub follow_child: i32,
+    /// Children that take no part, and since when they were seen.
+    pub externals: [External; EXTERNALS_MAX],
+    /// Why time moved.
+    pub log: Log,
+}
+
+/// Children that take no part and are told of; further ones are not.
+pub const EXTERNALS_MAX: usize = 16;
+
+/// A child that takes no part in the sandbox, or not yet.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub struct External {
+    /// 0 for a free place.
+    pub process: i32,
+    /// It was seen for so long that it is not just starting.
+    pub is_settled: bool,
+    /// A finding names it.
+    pub is_told: bool,
+    /// The kernel's monotonic clock when it was first seen.
+    pub since_ns: i64,
+    pub name: Name,
 }
 
 /// What belongs to a place and needs no lock.
@@ -69,6 +95,8 @@ pub struct Cell {
     pub process: AtomicI32,
     /// 0 while the thread has not begun.
     pub thread: AtomicI32,
+    /// Of the thread in its process, in order of their start; for people.
+    pub number: AtomicU32,
     /// Slices the kernel had given when the thread was first seen asleep outside of all hooks, plus one; 0 for never.
     pub suspect: AtomicU64,
     /// When that was, on the kernel's monotonic clock.
@@ -190,8 +218,12 @@ impl Locked<'_> {
         let table = self.table();
         let free = table.processes.iter().position(|&process| process == 0)?;
         // SAFETY: no preconditions.
-        table.processes[free] = unsafe { libc::getpid() };
+        let own = unsafe { libc::getpid() };
+        table.processes[free] = own;
         table.batons[free] = 0;
+        table.log.forget_process(free as u32);
+        // It was only late.
+        table.externals.iter_mut().filter(|seen| seen.process == own).for_each(|seen| *seen = External::default());
         Some(free as u32)
     }
 

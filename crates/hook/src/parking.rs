@@ -11,7 +11,7 @@ use crate::host::Registered;
 use crate::page::{Cell, Locked, Page, PROCESSES_MAX, THREADS_MAX};
 use crate::settle::{ring, settle, settle_waiting};
 use crate::watch::Watch;
-use crate::{children, pipes, threads};
+use crate::{children, jumps, pipes, threads};
 use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::host::Host;
 use hermetic_engine::sandbox::Mode;
@@ -65,6 +65,7 @@ pub fn switch(page: Option<&'static Page>, process: u32) {
         let mut locked = old.lock();
         let own = PROCESS.load(Ordering::Relaxed);
         locked.scheduler().move_all(own, |slot| ring(old, slot));
+        locked.table().log.forget_process(own);
         if own == 0 {
             // Programs that were started inside find out that it is over.
             old.generation.store(0, Ordering::Release);
@@ -78,8 +79,8 @@ pub fn switch(page: Option<&'static Page>, process: u32) {
     PAGE.store(new, Ordering::Release);
 }
 
-/// Prepares a page for a new sandbox of this process.
-pub fn reset(page: &'static Page, generation: u64, seed: u64) {
+/// Prepares a page for a new sandbox of this process, whose wall clock shows `wall_ns`.
+pub fn reset(page: &'static Page, generation: u64, seed: u64, wall_ns: i64) {
     let mut locked = page.lock();
     let table = locked.table();
     for slot in 0..table.high as usize {
@@ -91,7 +92,10 @@ pub fn reset(page: &'static Page, generation: u64, seed: u64) {
     table.processes = [0; PROCESSES_MAX];
     // SAFETY: no preconditions.
     table.processes[0] = unsafe { libc::getpid() };
-    (table.choices, table.seed, table.jumps) = (0, seed, 0);
+    (table.choices, table.seed) = (0, seed);
+    table.externals = Default::default();
+    page.has_externals.store(0, Ordering::Relaxed);
+    table.log.begin(wall_ns);
     (table.follow_real_ns, table.follow_elapsed_ns, table.deadlock_real_ns) = (0, 0, 0);
     page.generation.store(generation, Ordering::Release);
     drop(locked);
@@ -143,6 +147,8 @@ fn sit_down(locked: &mut Locked<'_>, thread: &mut Thread, epoch: u64, process: u
     thread.seat.epoch = epoch;
     thread.seat.slot = slot as u32;
     locked.scheduler().add(slot, process, thread.seat.is_host, thread.pedigree.0, runs);
+    let number = locked.table().log.number_thread(process);
+    locked.page.cell(slot).number.store(number, Ordering::Relaxed);
     // SAFETY: no preconditions.
     fill_cell(locked.page.cell(slot), task::own_id(), unsafe { libc::pthread_self() });
     Some(slot)
@@ -184,7 +190,9 @@ fn seat_others() {
         let Some(slot) = locked.take_slot() else { return };
         locked.scheduler().add(slot, process, is_host, pedigree, true);
         locked.scheduler().observe(slot, true);
+        let number = locked.table().log.number_thread(process);
         let cell = page.cell(slot);
+        cell.number.store(number, Ordering::Relaxed);
         fill_cell(cell, thread, pthread);
         // One that runs just now shows by its next slice that it was not asleep.
         let slices = task::slices(cell.process.load(Ordering::Relaxed), thread);
@@ -434,7 +442,7 @@ fn forget_process(page: &'static Page, process: u32) {
 fn conclude(place: Place, deadline_ns: i64, outcome: Outcome, is_interrupted: bool, errno: i32) -> Waited {
     let waited = match outcome {
         Outcome::TimedOut => {
-            note_move();
+            note_move(place.page);
             Waited::TimedOut
         }
         Outcome::Moved => {
@@ -843,9 +851,14 @@ fn signal_waiters(channel: usize, count: usize) -> usize {
     done
 }
 
-fn note_move() {
-    if let Some(call) = Call::enter() {
-        call.sandbox.note_move(kernel::read(libc::CLOCK_REALTIME_COARSE));
+/// Time has ended the calling thread's wait: for the times of files, and the journal if there is one.
+fn note_move(page: &Page) {
+    let Some(mut call) = Call::enter() else { return };
+    let (sandbox, thread) = call.parts();
+    sandbox.note_move(kernel::read(libc::CLOCK_REALTIME_COARSE));
+    if sandbox.is_recording() {
+        let reason = jumps::last_reason(&mut page.lock());
+        sandbox.record_jump(thread, &Registered, reason);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Carrying out what the scheduler decides.
 
 use crate::page::{Cell, Locked, Page};
-use crate::{children, fork, outside, pipes};
+use crate::{children, fork, jumps, outside, pipes};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::Step;
 use hermetic_sys::{clock as kernel, futex, task};
@@ -26,8 +26,12 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
     loop {
         let mut is_waking = false;
         let processes = locked.seated_processes();
+        let mut external = None;
         let step = locked.scheduler().next(
-            || outside::is_owed() || children::is_external(&processes),
+            || {
+                external = children::find_external(&processes, outside::is_owed);
+                external.is_some()
+            },
             |slot, is_final| {
                 let cell = page.cell(slot);
                 if slot == me {
@@ -59,16 +63,17 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
             Step::Busy | Step::Empty => break,
             Step::Run { slot } => tell(page, slot, me),
             Step::Jump { slot, to_ns } => {
+                jumps::note_deadline(locked, slot, to_ns);
                 page.clockwork.advance_to(to_ns);
-                locked.table().jumps += 1;
                 tell(page, slot, me);
             }
-            Step::Follow { .. } => return begin_following(locked),
+            Step::Follow { .. } => return follow(locked, external.unwrap_or(children::ANSWER)),
             Step::Deadlock => return begin_deadlock(locked),
         }
     }
     let table = locked.table();
     (table.follow_real_ns, table.deadlock_real_ns) = (0, 0);
+    table.log.end_following();
 }
 
 /// Whether the kernel has the thread asleep for something else than the page's lock, which whoever asks holds.
@@ -106,10 +111,14 @@ pub fn real_ns() -> i64 {
     kernel::read(libc::CLOCK_MONOTONIC)
 }
 
-fn begin_following(locked: &mut Locked<'_>) {
+/// Time follows the real one for the sake of a child, or of [`children::ANSWER`].
+fn follow(locked: &mut Locked<'_>, child: i32) {
     let elapsed_ns = locked.page.clockwork.elapsed();
+    if child != children::ANSWER {
+        children::note_external(locked, child, real_ns());
+    }
     let table = locked.table();
-    table.deadlock_real_ns = 0;
+    (table.deadlock_real_ns, table.follow_child) = (0, child);
     if table.follow_real_ns == 0 {
         (table.follow_real_ns, table.follow_elapsed_ns) = (real_ns(), elapsed_ns);
     }
@@ -118,6 +127,7 @@ fn begin_following(locked: &mut Locked<'_>) {
 fn begin_deadlock(locked: &mut Locked<'_>) {
     let table = locked.table();
     table.follow_real_ns = 0;
+    table.log.end_following();
     if table.deadlock_real_ns == 0 {
         table.deadlock_real_ns = real_ns();
     }

@@ -4,7 +4,7 @@
 use crate::page::Locked;
 use crate::parking::{is_any_ready, is_stale, take_turn, unseat, Place};
 use crate::settle::{has_run_since_seen, is_asleep, real_ns, settle_waiting};
-use crate::{children, inside};
+use crate::{children, inside, jumps};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::{Outcome, State, NEVER};
 use hermetic_sys::task;
@@ -89,7 +89,11 @@ impl Watch {
         let waiting = waiting.filter(|entry| matches!(entry.state, State::Parked | State::Asleep));
         let earliest_ns = waiting.map(|entry| entry.deadline_ns).min().unwrap_or(NEVER);
         if target_ns < earliest_ns {
-            place.page.clockwork.advance_to(target_ns);
+            // A child that is just starting may take part in a moment: time stands so long.
+            if children::is_settled(locked) {
+                jumps::note_following(locked, target_ns);
+                place.page.clockwork.advance_to(target_ns);
+            }
             self.period_ns = self.period_ns.min(earliest_ns - target_ns);
             return;
         }
@@ -180,6 +184,7 @@ fn break_deadlock(locked: &mut Locked<'_>, place: &Place, fds: &mut [pollfd], no
     let Some(slot) = (0..entries.len()).filter(is_own).min_by_key(rank) else { return };
     page.cell(slot).told.fetch_add(1, Ordering::Relaxed);
     locked.table().deadlock_real_ns = 0;
+    jumps::note_deadlock(locked);
     locked.scheduler().break_deadlock(slot);
     settle_waiting(locked, place.slot, || !is_any_ready(fds));
 }

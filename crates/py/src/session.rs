@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use hermetic_abi::{flag, status, Api, Config, Outcome, Slice, Text};
+use hermetic_abi::{flag, status, Api, Config, Jump, Outcome, Slice, Text};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -243,6 +243,20 @@ impl Session {
             found.push(Finding::from(&raw));
         }
         Ok(found)
+    }
+
+    /// The moves of time that are kept, oldest first: wall clock before and after in nanoseconds since the entry, and why. Also
+    /// after `leave`, until the next sandbox is entered.
+    fn jumps(&self, py: Python<'_>) -> PyResult<Vec<(i64, i64, String)>> {
+        let api = usable(py)?;
+        let mut moves: Vec<(i64, i64, String)> = Vec::new();
+        let mut raw = Jump { number: 0, before_ns: 0, after_ns: 0, why: Text::new() };
+        // SAFETY: `raw` is writable.
+        while unsafe { (api.jump)(self.id, moves.len() as u32, &raw mut raw) } == status::OK {
+            // Other threads may push old moves out of the list meanwhile: one may be missed then, none is told twice.
+            moves.push((raw.before_ns, raw.after_ns, raw.why.as_str().to_owned()));
+        }
+        Ok(moves)
     }
 
     /// Finishes the journal that was recorded and writes it to `path`, in the form that the name asks for.

@@ -70,6 +70,52 @@ pub fn is_alive(process: i32) -> bool {
     }
 }
 
+/// What the kernel calls a process: its program's file name, cut after fifteen bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Name {
+    bytes: [u8; Name::CAPACITY],
+    len: u8,
+}
+
+impl Name {
+    const CAPACITY: usize = 15;
+
+    pub fn new(text: &[u8]) -> Name {
+        let mut name = Name::default();
+        let len = text.len().min(Name::CAPACITY);
+        name.bytes[..len].copy_from_slice(&text[..len]);
+        name.len = len as u8;
+        name
+    }
+
+    /// The name as far as it is text; `?` where there is none.
+    pub fn as_str(&self) -> &str {
+        let bytes = &self.bytes[..usize::from(self.len).min(Name::CAPACITY)];
+        let text = match core::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => core::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+        };
+        if text.is_empty() {
+            "?"
+        } else {
+            text
+        }
+    }
+}
+
+/// The name of a process; an empty one where it is gone.
+pub fn name(process: i32) -> Name {
+    let stat = read(process, process, "stat");
+    let text = stat.text();
+    let begin = text.iter().position(|&byte| byte == b'(');
+    let end = text.iter().rposition(|&byte| byte == b')');
+    match (begin, end) {
+        (Some(begin), Some(end)) if begin < end => Name::new(&text[begin + 1..end]),
+        _ => Name::default(),
+    }
+}
+
 /// How many threads a process has.
 pub fn threads(process: i32) -> Option<u64> {
     let stat = read(process, process, "stat");
@@ -174,6 +220,8 @@ mod tests {
         let mut seen = Vec::new();
         for_each_child(|process| seen.push(process));
         assert!(seen.contains(&(child.id() as i32)));
+        assert_eq!(name(i32::MAX).as_str(), "?");
+        assert_eq!(Name::new(b"a name of many bytes").as_str(), "a name of many ");
         drop(child.stdin.take());
         child.wait().expect("it ends");
         let mut after = Vec::new();

@@ -138,8 +138,10 @@ def test_fifty_seeds_have_one_outcome_each(project, program, name):
     assert ran.code == 0, ran.text
     outcomes = json.loads(ran.text.splitlines()[-1])
     assert [len(seen) for seen in outcomes] == [1] * 50, outcomes
-    if animal.passes:
-        assert outcomes == [["passed"]] * 50
+    passed = sum(seen == ["passed"] for seen in outcomes)
+    # Where both outcomes are possible, a sweep finds the other one only once the interpreter's lock was seen contended
+    # in the process, which this one need not have; docs/waits.md says so.
+    assert passed == 50 or not animal.passes, outcomes
 
 
 @pytest.mark.parametrize("name", ["py23", "py29"])

