@@ -213,6 +213,11 @@ impl Locked<'_> {
         Scheduler { entries: &mut entries[..*high as usize], batons, choices, seed: *seed }
     }
 
+    /// Whether a signal has come for the calling thread that its handler will see when the lock is given back.
+    pub fn has_signal(&self) -> bool {
+        task::has_pending_signal(&self.mask)
+    }
+
     /// An index for the calling process, or none.
     pub fn take_process(&mut self) -> Option<u32> {
         let table = self.table();

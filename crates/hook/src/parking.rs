@@ -10,7 +10,7 @@ use crate::guard::{self, Call};
 use crate::host::Registered;
 use crate::page::{Cell, Locked, Page, PROCESSES_MAX, THREADS_MAX};
 use crate::settle::{ring, settle, settle_waiting};
-use crate::watch::Watch;
+use crate::watch::{Looked, Watch};
 use crate::{children, jumps, pipes, threads};
 use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::host::Host;
@@ -472,12 +472,15 @@ fn await_turn(place: Place, may_interrupt: bool) -> (Outcome, bool) {
         }
         // Until the bell rings there is no news but what the thread finds when it looks around.
         let woken = loop {
+            if may_interrupt && !is_interrupted && was_signalled(cell) {
+                break Woken::Interrupted;
+            }
             match futex::wait(&cell.bell, bell, watch.period_ns) {
-                Woken::TimedOut => {
-                    if let Some(outcome) = watch.look(&place, &mut []) {
-                        return (outcome, is_interrupted);
-                    }
-                }
+                Woken::TimedOut => match watch.look(&place, &mut []) {
+                    Looked::Waiting => {}
+                    Looked::Over(outcome) => return (outcome, is_interrupted),
+                    Looked::Signalled => break Woken::Interrupted,
+                },
                 woken => break woken,
             }
         };
@@ -490,6 +493,16 @@ fn await_turn(place: Place, may_interrupt: bool) -> (Outcome, bool) {
             }
         }
     }
+}
+
+/// Whether a signal that was meant for this thread has come since its wait was registered: its handler may have run before
+/// the kernel's wait began, and interrupts it all the same, as the wait began long ago in virtual time.
+fn was_signalled(cell: &Cell) -> bool {
+    let was = cell.is_signalled.load(Ordering::SeqCst) == IS_MEANT && !task::has_pending_signals();
+    if was {
+        cell.is_signalled.store(1, Ordering::SeqCst);
+    }
+    was
 }
 
 /// The outcome, once the thread may run.
@@ -547,6 +560,7 @@ fn announce(place: &Place) {
     let cell = place.page.cell(place.slot);
     cell.is_announced.store(1, Ordering::Relaxed);
     cell.is_parked.store(0, Ordering::Relaxed);
+    cell.is_signalled.store(0, Ordering::Relaxed);
     cell.is_back.store(0, Ordering::SeqCst);
 }
 
@@ -560,6 +574,9 @@ fn await_descriptors(place: Place, fds: &mut [pollfd], mask: *const libc::sigset
             if let Some(outcome) = turn(&place, &mut fds[..own]) {
                 return (outcome, false);
             }
+        }
+        if was_signalled(place.page.cell(place.slot)) {
+            return (end_announced(place), true);
         }
         // Without a pipe nobody can ring, so look often.
         let period_ns = if fds[own].fd < 0 { crate::watch::FIRST_NS } else { watch.period_ns };
@@ -576,8 +593,12 @@ fn await_descriptors(place: Place, fds: &mut [pollfd], mask: *const libc::sigset
         has_news = count > 0;
         if has_news {
             pipes::drain(&mut fds[own], &place);
-        } else if let Some(outcome) = watch.look(&place, &mut fds[..own]) {
-            return (outcome, false);
+            continue;
+        }
+        match watch.look(&place, &mut fds[..own]) {
+            Looked::Waiting => {}
+            Looked::Over(outcome) => return (outcome, false),
+            Looked::Signalled => return (end_announced(place), true),
         }
     }
 }
@@ -700,18 +721,21 @@ pub enum Attempt {
 fn attempt_until_turn(place: Place, attempt: &mut impl FnMut(i64) -> Attempt) -> (Outcome, bool) {
     let mut watch = Watch::begin();
     let is_back = &place.page.cell(place.slot).is_back;
-    let mut outcome = turn(&place, &mut []);
+    if let Some(outcome) = turn(&place, &mut []) {
+        return (outcome, false);
+    }
     loop {
-        if let Some(outcome) = outcome {
-            return (outcome, false);
-        }
         is_back.store(0, Ordering::SeqCst);
         let got = attempt(watch.period_ns);
         is_back.store(1, Ordering::SeqCst);
         if got != Attempt::TimedOut {
             return (end_announced(place), got == Attempt::Interrupted);
         }
-        outcome = watch.look(&place, &mut []);
+        match watch.look(&place, &mut []) {
+            Looked::Waiting => {}
+            Looked::Over(outcome) => return (outcome, false),
+            Looked::Signalled => return (end_announced(place), true),
+        }
     }
 }
 
@@ -808,14 +832,47 @@ pub fn offer_turn() {
     WAITING.fetch_sub(1, Ordering::AcqRel);
 }
 
-/// A signal is about to be sent to the threads for which `is_target` holds, told by process and `pthread_t`: time must not jump
-/// over their handlers.
-pub fn expect_signal(is_target: impl Fn(i32, u64) -> bool) {
+/// In a cell: the signal has a handler, and is meant for this thread.
+const IS_MEANT: u32 = 2;
+
+/// A signal is about to be sent to a thread of this process.
+pub fn expect_signal_for(pthread: u64, signal: i32) {
+    let own = crate::fork::owner();
+    let mark = if has_handler(signal) { IS_MEANT } else { 1 };
+    mark_signalled(|cell| {
+        let is_it = cell.process.load(Ordering::Relaxed) == own && cell.pthread.load(Ordering::Relaxed) == pthread;
+        is_it.then_some(mark)
+    });
+}
+
+/// A signal is about to be sent to a process, or to several (numbers below 1). The kernel prefers the main thread.
+pub fn expect_signal_in(process: i32, signal: i32) {
+    let own = crate::fork::owner();
+    let mark = if has_handler(signal) { IS_MEANT } else { 1 };
+    mark_signalled(|cell| {
+        let target = cell.process.load(Ordering::Relaxed);
+        let is_main = process == own && cell.thread.load(Ordering::Relaxed) == own;
+        (process < 1 || target == process).then_some(if is_main { mark } else { 1 })
+    });
+}
+
+/// Whether this process handles the signal by code of its own.
+fn has_handler(signal: i32) -> bool {
+    let mut action = core::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: valid for writing; nothing is changed.
+    let error = unsafe { libc::sigaction(signal, core::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: zeroed, or filled by the call.
+    let handler = unsafe { action.assume_init() }.sa_sigaction;
+    error == 0 && handler != libc::SIG_DFL && handler != libc::SIG_IGN
+}
+
+/// Marks threads for which time must not jump over the handlers of signals.
+fn mark_signalled(mark: impl Fn(&Cell) -> Option<u32>) {
     let Some(page) = page_now() else { return };
     let seats = page.seats.load(Ordering::Relaxed) as usize;
     for cell in (0..seats.min(THREADS_MAX)).map(|slot| page.cell(slot)) {
-        if is_target(cell.process.load(Ordering::Relaxed), cell.pthread.load(Ordering::Relaxed)) {
-            cell.is_signalled.store(1, Ordering::SeqCst);
+        if let Some(mark) = mark(cell) {
+            cell.is_signalled.store(mark, Ordering::SeqCst);
         }
     }
 }

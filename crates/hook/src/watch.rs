@@ -25,6 +25,17 @@ const DEADLOCK_NS: i64 = 500_000_000;
 /// The same while threads are around that the table does not know, and that might yet do something.
 const DEADLOCK_FOREIGN_NS: i64 = 5_000_000_000;
 
+/// What a thread found when it looked around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looked {
+    /// It goes on waiting.
+    Waiting,
+    /// Its wait has ended.
+    Over(Outcome),
+    /// A signal came while it looked: its handler has run, as it would have in the kernel's wait.
+    Signalled,
+}
+
 /// The watching of one wait.
 pub struct Watch {
     pub period_ns: i64,
@@ -38,26 +49,28 @@ impl Watch {
         Watch { period_ns: FIRST_NS, begin_ns: 0, misses: 0 }
     }
 
-    /// Looks around. `fds` are the descriptors that the thread waits for, if it does: one may have become ready since. Returns how
-    /// the wait has ended, if it has.
+    /// Looks around. `fds` are the descriptors that the thread waits for, if it does: one may have become ready since.
     ///
     /// Where somebody else is at the table the thread goes back to sleep at once, because only a thread that is asleep lets
     /// others decide. Only if that happens again and again it waits: a holder that was killed must be found out.
-    pub fn look(&mut self, place: &Place, fds: &mut [pollfd]) -> Option<Outcome> {
+    pub fn look(&mut self, place: &Place, fds: &mut [pollfd]) -> Looked {
         let mut locked = match place.page.try_lock() {
             Some(locked) => locked,
             None if self.misses < MISSES_MAX => {
                 self.misses += 1;
-                return None;
+                return Looked::Waiting;
             }
             None => place.page.lock(),
         };
         self.misses = 0;
         if is_stale(place) {
-            return Some(Outcome::Moved);
+            return Looked::Over(Outcome::Moved);
+        }
+        if locked.has_signal() {
+            return Looked::Signalled;
         }
         self.look_around(&mut locked, place, fds);
-        take_turn(&mut locked, place)
+        take_turn(&mut locked, place).map_or(Looked::Waiting, Looked::Over)
     }
 
     fn look_around(&mut self, locked: &mut Locked<'_>, place: &Place, fds: &mut [pollfd]) {

@@ -4,8 +4,8 @@ use super::poll::{to_timespec, wait_until, Limit};
 use crate::parking;
 use crate::table::hooks;
 use core::ffi::c_int;
-use core::mem::MaybeUninit;
 use hermetic_sys::clock::{errno, set_errno};
+use hermetic_sys::task;
 use libc::{pid_t, pollfd, pthread_t, siginfo_t, sigset_t, timespec};
 
 hooks! {
@@ -104,31 +104,14 @@ pub unsafe extern "C" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_
     parking::in_kernel(attempt, || unsafe { real::sigwait(set, signal) })
 }
 
-/// Whether a signal is pending that the mask lets through.
-///
-/// # Safety
-/// A non-null `mask` points to a set.
-unsafe fn is_pending(mask: *const sigset_t) -> bool {
-    let mut pending = MaybeUninit::<sigset_t>::zeroed();
-    // SAFETY: valid for writing.
-    if mask.is_null() || unsafe { libc::sigpending(pending.as_mut_ptr()) } != 0 {
-        return false;
-    }
-    (1..=libc::SIGRTMAX()).any(|signal| {
-        // SAFETY: filled by the call above.
-        let is_pending = unsafe { libc::sigismember(pending.as_ptr(), signal) } == 1;
-        // SAFETY: the caller's promise.
-        is_pending && unsafe { libc::sigismember(mask, signal) } == 0
-    })
-}
-
 pub unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
     let suspend = || {
         // SAFETY: the argument is the program's.
         unsafe { real::sigsuspend(mask) }
     };
     // What is pending ends the wait as soon as it begins. SAFETY: the program's promise to libc.
-    parking::in_kernel(|| unsafe { is_pending(mask) }.then(suspend), suspend)
+    let is_pending = || unsafe { mask.as_ref() }.is_some_and(task::has_pending_signal);
+    parking::in_kernel(|| is_pending().then(suspend), suspend)
 }
 
 pub unsafe extern "C" fn pause() -> c_int {
@@ -137,16 +120,13 @@ pub unsafe extern "C" fn pause() -> c_int {
 }
 
 pub unsafe extern "C" fn kill(process: pid_t, signal: c_int) -> c_int {
-    // Numbers below 1 are groups; who is in them is not worth asking.
-    parking::expect_signal(|target, _| process < 1 || target == process);
+    parking::expect_signal_in(process, signal);
     // SAFETY: the arguments are the program's.
     unsafe { real::kill(process, signal) }
 }
 
 pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
-    // SAFETY: no preconditions.
-    let own = unsafe { libc::getpid() };
-    parking::expect_signal(|process, target| process == own && target == thread);
+    parking::expect_signal_for(thread, signal);
     // SAFETY: the arguments are the program's.
     unsafe { real::pthread_kill(thread, signal) }
 }
