@@ -128,7 +128,7 @@ def listener():
 
 
 KNOWN = {
-    "cpp-future": "a C++ future waits on a word that other processes might wake, which is not waited for in virtual time yet",
+    "cpp-future": "a C++ future waits on a word that other processes might wake; such waits are real still",
     "sqlite busy timeout": "thirty-six thousand naps take more than the bound on a busy machine",
     "test_a_signal_ends_a_wait_and_the_rest_is_waited": "time may pass before the handler of a signal that was sent",
 }
