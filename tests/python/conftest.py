@@ -125,18 +125,3 @@ def listener():
         server.listen(8)
         server.settimeout(5)
         yield server, server.getsockname()[1]
-
-
-KNOWN = {
-    "cpp-future": "a C++ future waits on a word that other processes might wake; such waits are real still",
-    "sqlite busy timeout": "thirty-six thousand naps take more than the bound on a busy machine",
-    "test_a_signal_ends_a_wait_and_the_rest_is_waited": "time may pass before the handler of a signal that was sent",
-}
-"""What does not hold yet, by a part of the test's name; docs/waits.md has the limits."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        for part, reason in KNOWN.items():
-            if part in item.nodeid:
-                item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
