@@ -142,7 +142,50 @@ def recording_bytes(suffix: str, few: str, many: str) -> float:
     return (sizes[1] - sizes[0]) / (int(many) - int(few))
 
 
-PROBES = {probe.__name__: probe for probe in (enter_exit, inside, recording_ns, recording_bytes)}
+def in_threads(work, count: int) -> float:
+    """Real seconds that so many threads take to do the work."""
+    import threading
+
+    import hermetic
+
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    begin = hermetic.real.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return hermetic.real.monotonic() - begin
+
+
+def computing_threads(rounds: str) -> float:
+    """How much longer three threads compute inside a sandbox than outside."""
+
+    def work() -> int:
+        return sum(number & 7 for number in range(int(rounds)))
+
+    ratios = []
+    for _ in range(5):
+        outside = in_threads(work, 3)
+        with tool("defaults")():
+            ratios.append(in_threads(work, 3) / outside)
+    return sorted(ratios)[len(ratios) // 2]
+
+
+def alternating_naps(count: str) -> float:
+    """Real milliseconds in which two threads nap for a second in turn, so many times together."""
+
+    def work() -> None:
+        for _ in range(int(count) // 2):
+            time.sleep(1)
+
+    with tool("defaults")():
+        return in_threads(work, 2) * 1000
+
+
+PROBES = {
+    probe.__name__: probe
+    for probe in (enter_exit, inside, recording_ns, recording_bytes, computing_threads, alternating_naps)
+}
 
 if __name__ == "__main__":
     assert datetime is not None  # Imported first, so that a peer finds it in the modules that it scans.

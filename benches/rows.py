@@ -149,6 +149,25 @@ def journal_rows() -> list[Row]:
     ]
 
 
+def wait_rows() -> list[Row]:
+    return [
+        Row(
+            "threads-compute",
+            "three threads that compute, inside against outside",
+            "×",
+            1.1,
+            probe(BENCH, "computing_threads", "600000"),
+        ),
+        Row(
+            "threads-nap",
+            "two threads that nap ten thousand times in turn",
+            "ms",
+            1000,
+            probe(BENCH, "alternating_naps", "10000"),
+        ),
+    ]
+
+
 def import_rows() -> list[Row]:
     def pair(environment: str) -> Pair:
         return Pair(
@@ -178,4 +197,12 @@ def postgres_rows() -> list[Row]:
     return [row(*line) for line in TABLE]
 
 
-ROWS: list[Row] = [*enter_rows(), *reading_rows(), *suite_rows(), *journal_rows(), *import_rows(), *postgres_rows()]
+ROWS: list[Row] = [
+    *enter_rows(),
+    *reading_rows(),
+    *suite_rows(),
+    *journal_rows(),
+    *wait_rows(),
+    *import_rows(),
+    *postgres_rows(),
+]

@@ -98,7 +98,9 @@ def run_python(interpreter: Interpreter, wheel: Path, extra: list[str], suite: s
         print(error, flush=True)
         return Verdict(name, f"no environment: {str(error).splitlines()[0]}", False, 0.0)
     # The suites of all interpreters share a machine; two workers each keep its cores busy while programs start.
-    words = [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-n", "2", *(extra or ["."])]
+    # A test that fails is tried again and counted as such in the closing line: many of them race real programs.
+    retries = [] if is_strict else ["-p", "rerunfailures", "--reruns", "2", "--timeout", "300"]
+    words = [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-n", "2", *retries, *(extra or ["."])]
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "PYTHON", "HERMETIC_"))}
     home = ROOT / "tests" / "python" / "stricttest" if is_strict else ROOT / "tests" / "python"
     code, lines, seconds = stream(name, words, home, env)

@@ -19,6 +19,8 @@ from conftest import run
 NATIVE = Path(__file__).with_name("native")
 SECONDS = 3600
 REAL_S_MAX = 0.1
+# SQLite waits in naps of a tenth of a second: these are 36,000 waits, 80 ms on a machine that does nothing else.
+REAL_S_MAX_OF = {"sqlite busy timeout": 0.5}
 
 COMPILERS = {
     "c": ("cc", "-shared", "-fPIC", "-O1", "-pthread", "-lrt"),
@@ -132,7 +134,7 @@ def check(rows: dict[str, dict], wait: str) -> None:
     assert row["right"], row
     # Some make two waits, or one after another's.
     assert SECONDS - 0.001 <= row["virtual_s"] <= 2 * SECONDS + 1, row
-    assert row["real_s"] < REAL_S_MAX, row
+    assert row["real_s"] < REAL_S_MAX_OF.get(wait, REAL_S_MAX), row
 
 
 @pytest.mark.parametrize("world", WORLDS)

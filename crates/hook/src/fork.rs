@@ -37,8 +37,8 @@ pub fn prepare() {
     }
 }
 
-/// This process, as its last fork left it: not for children of vfork.
-pub fn process() -> i32 {
+/// The number of this process, without asking the kernel; in a child of vfork its parent's.
+pub fn owner() -> i32 {
     OWNER.load(Ordering::Relaxed)
 }
 

@@ -77,7 +77,7 @@ pub fn hand_on(page: &Page, fd: i32, sandbox: &Sandbox, settings: &Settings<'_>)
     let is_wanted = settings.flags & flag::INHERIT != 0 && is_virtual;
     let is_open = is_wanted && kept.seed.write(settings.seed) && kept.allow.write(settings.allow.as_bytes());
     if is_open {
-        kept.owner.store(fork::process(), Ordering::Relaxed);
+        kept.owner.store(fork::owner(), Ordering::Relaxed);
         kept.fd.store(fd, Ordering::Relaxed);
         kept.flags.store(settings.flags, Ordering::Relaxed);
         kept.spin_limit.store(settings.spin_limit, Ordering::Relaxed);

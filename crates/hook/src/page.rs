@@ -108,6 +108,8 @@ pub struct Cell {
     pub is_announced: AtomicU32,
     /// It waits for its bell and nothing else.
     pub is_parked: AtomicU32,
+    /// A signal was sent to the thread or its process: whether it still sleeps for its bell alone, only the kernel knows.
+    pub is_signalled: AtomicU32,
     /// The thread has come back from the kernel and wants the lock to say so; it may sleep for that lock.
     pub is_back: AtomicU32,
     /// The thread waits for the page's lock: the kernel has it asleep, and yet it is about to do something.
@@ -129,6 +131,17 @@ const IS_AWAITED: u32 = 1 << 31;
 impl Page {
     pub fn cell(&self, slot: usize) -> &Cell {
         &self.cells[slot]
+    }
+
+    /// Takes the lock if nobody holds it.
+    pub fn try_lock(&self) -> Option<Locked<'_>> {
+        let mask = block_signals();
+        let me = task::known_id() as u32;
+        if self.lock.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return Some(Locked { page: self, mask: Some(mask), was_awaited: false });
+        }
+        restore_signals(&mask);
+        None
     }
 
     /// Takes the lock; signals of this thread wait until it is given back.
@@ -158,7 +171,7 @@ impl Page {
         if let Some(Some(cell)) = own {
             cell.is_locking.store(0, Ordering::SeqCst);
         }
-        Locked { page: self, mask: None }
+        Locked { page: self, mask: None, was_awaited: own.is_some() }
     }
 
     /// The place of a thread, if it has one: whoever reads the table must not take its wait for the lock for sleep.
@@ -180,9 +193,8 @@ impl Page {
         if !is_held || futex::wait(&self.lock, awaited, LOCK_PATIENCE_NS) != futex::Woken::TimedOut {
             return;
         }
-        // SAFETY: signal 0 only asks whether the thread exists.
-        let error = unsafe { libc::kill((awaited & !IS_AWAITED) as i32, 0) };
-        if error != 0 && hermetic_sys::clock::errno() == libc::ESRCH {
+        // A zombie counts as dead: who would collect it may be the one that waits here.
+        if !task::is_alive((awaited & !IS_AWAITED) as i32) {
             let _ = self.lock.compare_exchange(awaited, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
@@ -193,6 +205,8 @@ pub struct Locked<'a> {
     pub page: &'a Page,
     /// The signals that were blocked before.
     mask: Option<libc::sigset_t>,
+    /// It was taken from somebody else, who cannot have seen the calling thread asleep.
+    pub was_awaited: bool,
 }
 
 impl Locked<'_> {
@@ -205,6 +219,11 @@ impl Locked<'_> {
         let table = self.table();
         let Table { entries, high, batons, choices, seed, .. } = table;
         Scheduler { entries: &mut entries[..*high as usize], batons, choices, seed: *seed }
+    }
+
+    /// Whether a signal has come for the calling thread that its handler will see when the lock is given back.
+    pub fn has_signal(&self) -> bool {
+        self.mask.as_ref().is_some_and(task::has_pending_signal)
     }
 
     /// An index for the calling process, or none.

@@ -10,7 +10,7 @@ use crate::guard::{self, Call};
 use crate::host::Registered;
 use crate::page::{Cell, Locked, Page, PROCESSES_MAX, THREADS_MAX};
 use crate::settle::{ring, settle, settle_waiting};
-use crate::watch::Watch;
+use crate::watch::{Looked, Watch};
 use crate::{children, fork, jumps, pipes, threads};
 use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::host::Host;
@@ -75,7 +75,7 @@ pub fn switch(page: Option<&'static Page>, process: u32) {
     if own == 0 {
         // Programs that were started inside find out that it is over.
         old.generation.store(0, Ordering::Release);
-        let is_other = |slot: &usize| old.cell(*slot).process.load(Ordering::Relaxed) != fork::process();
+        let is_other = |slot: &usize| old.cell(*slot).process.load(Ordering::Relaxed) != fork::owner();
         (0..locked.table().high as usize).filter(is_other).for_each(|slot| ring(old, slot));
     }
 }
@@ -105,7 +105,7 @@ fn reset(locked: &mut Locked<'_>, wall_ns: i64) {
     page.seats.store(0, Ordering::Relaxed);
     table.batons = [0; PROCESSES_MAX];
     table.processes = [0; PROCESSES_MAX];
-    table.processes[0] = fork::process();
+    table.processes[0] = fork::owner();
     // The seed is asked for when there is somebody to choose from.
     (table.choices, table.seed) = (0, 0);
     table.externals = Default::default();
@@ -180,7 +180,7 @@ fn sit_first(locked: &mut Locked<'_>, thread: &mut Thread, epoch: u64) {
     let cell = locked.page.cell(slot);
     cell.number.store(locked.table().log.number_thread(0), Ordering::Relaxed);
     // SAFETY: no preconditions.
-    fill_cell(cell, fork::process(), task::known_id(), unsafe { libc::pthread_self() });
+    fill_cell(cell, fork::owner(), task::known_id(), unsafe { libc::pthread_self() });
 }
 
 /// A free place. One beside others needs the seed, by which the next to run is chosen.
@@ -237,7 +237,7 @@ pub fn seat_others() {
         let number = locked.table().log.number_thread(process);
         let cell = page.cell(slot);
         cell.number.store(number, Ordering::Relaxed);
-        fill_cell(cell, fork::process(), thread, pthread);
+        fill_cell(cell, fork::owner(), thread, pthread);
         // One that runs just now shows by its next slice that it was not asleep.
         let slices = task::slices(cell.process.load(Ordering::Relaxed), thread);
         cell.suspect.store(slices.map_or(0, |slices| slices + 1), Ordering::Relaxed);
@@ -251,6 +251,7 @@ fn fill_cell(cell: &Cell, process: i32, thread: i32, pthread: u64) {
     cell.is_announced.store(0, Ordering::Relaxed);
     cell.is_parked.store(0, Ordering::Relaxed);
     cell.is_back.store(0, Ordering::Relaxed);
+    cell.is_signalled.store(0, Ordering::Relaxed);
     cell.is_locking.store(0, Ordering::Relaxed);
     cell.told.store(0, Ordering::Relaxed);
     cell.pipe.store(-1, Ordering::Relaxed);
@@ -401,7 +402,9 @@ pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> 
             WAITING.fetch_sub(1, Ordering::AcqRel);
             return Some(Waited::Signalled);
         }
-        place.page.cell(place.slot).is_parked.store(1, Ordering::Relaxed);
+        let cell = place.page.cell(place.slot);
+        cell.is_signalled.store(0, Ordering::Relaxed);
+        cell.is_parked.store(1, Ordering::Relaxed);
         locked.scheduler().wait(place.slot, channel as u64, deadline_ns, false, holds_host);
         settle_waiting(&mut locked, place.slot, || true);
         if let Some(outcome) = take_turn(&mut locked, &place) {
@@ -507,36 +510,59 @@ fn await_turn(place: Place, may_interrupt: bool) -> (Outcome, bool) {
     let mut watch = Watch::begin();
     loop {
         let bell = cell.bell.load(Ordering::Acquire);
-        if let Some(outcome) = turn(&place) {
+        if let Some(outcome) = turn(&place, &mut []) {
             return (outcome, is_interrupted);
         }
-        match futex::wait(&cell.bell, bell, watch.period_ns) {
-            Woken::Woken => {}
-            Woken::Interrupted if may_interrupt && !is_interrupted => {
-                let mut locked = place.page.lock();
-                let is_parked = !is_stale(&place) && locked.table().entries[place.slot].state == State::Parked;
-                if is_parked {
-                    is_interrupted = true;
-                    locked.scheduler().come_back(place.slot, Outcome::Signalled);
-                    settle(&mut locked);
-                }
+        // Until the bell rings there is no news but what the thread finds when it looks around.
+        let woken = loop {
+            if may_interrupt && !is_interrupted && was_signalled(cell) {
+                break Woken::Interrupted;
             }
-            Woken::Interrupted => {}
-            Woken::TimedOut => watch.look(&place, &mut []),
+            match futex::wait(&cell.bell, bell, watch.period_ns) {
+                Woken::TimedOut => match watch.look(&place, &mut []) {
+                    Looked::Waiting => {}
+                    Looked::Over(outcome) => return (outcome, is_interrupted),
+                    Looked::Signalled => break Woken::Interrupted,
+                },
+                woken => break woken,
+            }
+        };
+        if woken == Woken::Interrupted && may_interrupt && !is_interrupted {
+            let mut locked = place.page.lock();
+            if !is_stale(&place) && locked.table().entries[place.slot].state == State::Parked {
+                is_interrupted = true;
+                locked.scheduler().come_back(place.slot, Outcome::Signalled);
+                settle(&mut locked);
+            }
         }
     }
 }
 
+/// Whether a signal that was meant for this thread has come since its wait was registered: its handler may have run before
+/// the kernel's wait began, and interrupts it all the same, as the wait began long ago in virtual time.
+fn was_signalled(cell: &Cell) -> bool {
+    let was = cell.is_signalled.load(Ordering::SeqCst) == IS_MEANT && !task::has_pending_signals();
+    if was {
+        cell.is_signalled.store(1, Ordering::SeqCst);
+    }
+    was
+}
+
 /// The outcome, once the thread may run.
-fn turn(place: &Place) -> Option<Outcome> {
+fn turn(place: &Place, fds: &mut [pollfd]) -> Option<Outcome> {
     let mut locked = place.page.lock();
     if is_stale(place) {
         return Some(Outcome::Moved);
     }
+    if locked.was_awaited && locked.table().entries[place.slot].state == State::Asleep {
+        // Whoever decided meanwhile had to count this thread as awake.
+        settle_waiting(&mut locked, place.slot, || !is_any_ready(fds));
+    }
     take_turn(&mut locked, place)
 }
 
-fn take_turn(locked: &mut Locked<'_>, place: &Place) -> Option<Outcome> {
+/// The same for who holds the lock already.
+pub fn take_turn(locked: &mut Locked<'_>, place: &Place) -> Option<Outcome> {
     let entry = &mut locked.table().entries[place.slot];
     (entry.state == State::Running).then(|| core::mem::take(&mut entry.outcome))
 }
@@ -577,46 +603,64 @@ fn announce(place: &Place) {
     let cell = place.page.cell(place.slot);
     cell.is_announced.store(1, Ordering::Relaxed);
     cell.is_parked.store(0, Ordering::Relaxed);
+    cell.is_signalled.store(0, Ordering::Relaxed);
     cell.is_back.store(0, Ordering::SeqCst);
 }
 
 fn await_descriptors(place: Place, fds: &mut [pollfd], mask: *const libc::sigset_t) -> (Outcome, bool) {
     let own = fds.len() - 1;
     let mut watch = Watch::begin();
+    let is_back = &place.page.cell(place.slot).is_back;
+    let mut has_news = true;
     loop {
-        if let Some(outcome) = turn(&place) {
-            return (outcome, false);
+        if has_news {
+            if let Some(outcome) = turn(&place, &mut fds[..own]) {
+                return (outcome, false);
+            }
+        }
+        if was_signalled(place.page.cell(place.slot)) {
+            return (end_announced(place), true);
         }
         // Without a pipe nobody can ring, so look often.
         let period_ns = if fds[own].fd < 0 { crate::watch::FIRST_NS } else { watch.period_ns };
         let period = libc::timespec { tv_sec: 0, tv_nsec: period_ns };
-        let is_back = &place.page.cell(place.slot).is_back;
         is_back.store(0, Ordering::SeqCst);
         // SAFETY: the slice is as long as it says; the mask is the program's.
         let count = unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &period, mask) };
         let is_interrupted = count < 0 && kernel::errno() == libc::EINTR;
         // From here to the next round it may sleep for the page's lock, which is no wait for what may come.
         is_back.store(1, Ordering::SeqCst);
-        if fds[own].revents != 0 {
+        if count < 0 || fds[..own].iter().any(|fd| fd.revents != 0) {
+            return (end_announced(place), is_interrupted);
+        }
+        has_news = count > 0;
+        if has_news {
             pipes::drain(&mut fds[own], &place);
+            continue;
         }
-        let has_answer = count < 0 || fds[..own].iter().any(|fd| fd.revents != 0);
-        if has_answer {
-            let may_run = {
-                let mut locked = place.page.lock();
-                if is_stale(&place) {
-                    return (Outcome::Moved, is_interrupted);
-                }
-                let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
-                settle(&mut locked);
-                may_run
-            };
-            let outcome = if may_run { Outcome::Signalled } else { await_turn(place, false).0 };
-            return (outcome, is_interrupted);
+        match watch.look(&place, &mut fds[..own]) {
+            Looked::Waiting => {}
+            Looked::Over(outcome) => return (outcome, false),
+            Looked::Signalled => return (end_announced(place), true),
         }
-        if count == 0 {
-            watch.look(&place, &mut fds[..own]);
+    }
+}
+
+/// The wait of a thread that had announced it has ended in the kernel; it goes on when it is its turn.
+fn end_announced(place: Place) -> Outcome {
+    let may_run = {
+        let mut locked = place.page.lock();
+        if is_stale(&place) {
+            return Outcome::Moved;
         }
+        let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
+        settle(&mut locked);
+        may_run
+    };
+    if may_run {
+        Outcome::Signalled
+    } else {
+        await_turn(place, false).0
     }
 }
 
@@ -654,17 +698,7 @@ impl Asleep {
         let errno = kernel::errno();
         let place = self.0;
         place.page.cell(place.slot).is_back.store(1, Ordering::SeqCst);
-        let may_run = {
-            let mut locked = place.page.lock();
-            is_stale(&place) || {
-                let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
-                settle(&mut locked);
-                may_run
-            }
-        };
-        if !may_run {
-            await_turn(place, false);
-        }
+        end_announced(place);
         WAITING.fetch_sub(1, Ordering::AcqRel);
         kernel::set_errno(errno);
     }
@@ -730,29 +764,21 @@ pub enum Attempt {
 fn attempt_until_turn(place: Place, attempt: &mut impl FnMut(i64) -> Attempt) -> (Outcome, bool) {
     let mut watch = Watch::begin();
     let is_back = &place.page.cell(place.slot).is_back;
+    if let Some(outcome) = turn(&place, &mut []) {
+        return (outcome, false);
+    }
     loop {
-        if let Some(outcome) = turn(&place) {
-            return (outcome, false);
-        }
         is_back.store(0, Ordering::SeqCst);
         let got = attempt(watch.period_ns);
         is_back.store(1, Ordering::SeqCst);
-        if got == Attempt::TimedOut {
-            watch.look(&place, &mut []);
-            continue;
+        if got != Attempt::TimedOut {
+            return (end_announced(place), got == Attempt::Interrupted);
         }
-        let may_run = {
-            let mut locked = place.page.lock();
-            is_stale(&place) || {
-                let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
-                settle(&mut locked);
-                may_run
-            }
-        };
-        if !may_run {
-            await_turn(place, false);
+        match watch.look(&place, &mut []) {
+            Looked::Waiting => {}
+            Looked::Over(outcome) => return (outcome, false),
+            Looked::Signalled => return (end_announced(place), true),
         }
-        return (Outcome::Signalled, got == Attempt::Interrupted);
     }
 }
 
@@ -847,6 +873,51 @@ pub fn offer_turn() {
     drop(call);
     await_turn(place, false);
     WAITING.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// In a cell: the signal has a handler, and is meant for this thread.
+const IS_MEANT: u32 = 2;
+
+/// A signal is about to be sent to a thread of this process.
+pub fn expect_signal_for(pthread: u64, signal: i32) {
+    let own = crate::fork::owner();
+    let mark = if has_handler(signal) { IS_MEANT } else { 1 };
+    mark_signalled(|cell| {
+        let is_it = cell.process.load(Ordering::Relaxed) == own && cell.pthread.load(Ordering::Relaxed) == pthread;
+        is_it.then_some(mark)
+    });
+}
+
+/// A signal is about to be sent to a process, or to several (numbers below 1). The kernel prefers the main thread.
+pub fn expect_signal_in(process: i32, signal: i32) {
+    let own = crate::fork::owner();
+    let mark = if has_handler(signal) { IS_MEANT } else { 1 };
+    mark_signalled(|cell| {
+        let target = cell.process.load(Ordering::Relaxed);
+        let is_main = process == own && cell.thread.load(Ordering::Relaxed) == own;
+        (process < 1 || target == process).then_some(if is_main { mark } else { 1 })
+    });
+}
+
+/// Whether this process handles the signal by code of its own.
+fn has_handler(signal: i32) -> bool {
+    let mut action = core::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: valid for writing; nothing is changed.
+    let error = unsafe { libc::sigaction(signal, core::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: zeroed, or filled by the call.
+    let handler = unsafe { action.assume_init() }.sa_sigaction;
+    error == 0 && handler != libc::SIG_DFL && handler != libc::SIG_IGN
+}
+
+/// Marks threads for which time must not jump over the handlers of signals.
+fn mark_signalled(mark: impl Fn(&Cell) -> Option<u32>) {
+    let Some(page) = page_now() else { return };
+    let seats = page.seats.load(Ordering::Relaxed) as usize;
+    for cell in (0..seats.min(THREADS_MAX)).map(|slot| page.cell(slot)) {
+        if let Some(mark) = mark(cell) {
+            cell.is_signalled.store(mark, Ordering::SeqCst);
+        }
+    }
 }
 
 /// Something was done to what lies at that address: up to `count` waiters may go on. Returns how many there were.

@@ -1,7 +1,7 @@
 //! Carrying out what the scheduler decides.
 
 use crate::page::{Cell, Locked, Page};
-use crate::{children, jumps, outside, pipes};
+use crate::{children, fork, jumps, outside, pipes};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::Step;
 use hermetic_sys::{clock as kernel, futex, task};
@@ -21,12 +21,11 @@ const NOBODY: usize = usize::MAX;
 /// `still_waits` for what it will wait for.
 pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl FnMut() -> bool) {
     let page = locked.page;
+    let own = fork::owner();
     let mut turns = 0;
     loop {
         let mut is_waking = false;
         let processes = locked.seated_processes();
-        // SAFETY: no preconditions.
-        let own = unsafe { libc::getpid() };
         let mut external = None;
         let step = locked.scheduler().next(
             || {
@@ -42,12 +41,16 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
                 let (process, thread) = (cell.process.load(Ordering::Relaxed), cell.thread.load(Ordering::Relaxed));
                 let is_asleep = if is_parked {
                     // It waits for nothing but its bell, also while it looks around. In another process it may be dying.
-                    process == own || task::is_asleep(process, thread)
+                    match cell.is_signalled.load(Ordering::SeqCst) {
+                        0 => process == own || task::is_asleep(process, thread),
+                        _ => is_asleep(cell),
+                    }
                 } else {
                     // The kernel first: a thread that comes back after that is still asleep for all that matters here.
                     is_asleep(cell) && cell.is_back.load(Ordering::SeqCst) == 0 && !has_run_since_seen(cell)
                 };
-                is_waking |= !is_asleep;
+                // One that waits for the lock cannot come further before it is given back.
+                is_waking |= !is_asleep && cell.is_locking.load(Ordering::SeqCst) == 0;
                 is_asleep
             },
         );

@@ -2,17 +2,19 @@
 //! process that is killed, real time that passes, a wait that nobody will end.
 
 use crate::page::Locked;
-use crate::parking::{is_any_ready, is_stale, unseat, Place};
+use crate::parking::{is_any_ready, is_stale, take_turn, unseat, Place};
 use crate::settle::{has_run_since_seen, is_asleep, real_ns, settle_waiting};
 use crate::{children, inside, jumps};
 use core::sync::atomic::Ordering;
-use hermetic_engine::scheduler::{State, NEVER};
+use hermetic_engine::scheduler::{Outcome, State, NEVER};
 use hermetic_sys::task;
 use libc::pollfd;
 
 /// A wait first looks again after this long, then after twice as long each time.
 pub const FIRST_NS: i64 = 1_000_000;
 const LAST_NS: i64 = 250_000_000;
+/// Looks that a thread gives up in a row because the table is with somebody else.
+const MISSES_MAX: u32 = 4;
 /// How long a ready thread lets the holder of the baton compute before it asks for the interpreter's lock all the same.
 const ESCAPE_NS: i64 = 1_000_000_000;
 /// How long a thread sleeps outside of all hooks before the others go on without it. On a busy machine short waits for the
@@ -23,38 +25,70 @@ const DEADLOCK_NS: i64 = 500_000_000;
 /// The same while threads are around that the table does not know, and that might yet do something.
 const DEADLOCK_FOREIGN_NS: i64 = 5_000_000_000;
 
+/// What a thread found when it looked around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looked {
+    /// It goes on waiting.
+    Waiting,
+    /// Its wait has ended.
+    Over(Outcome),
+    /// A signal came while it looked: its handler has run, as it would have in the kernel's wait.
+    Signalled,
+}
+
 /// The watching of one wait.
 pub struct Watch {
     pub period_ns: i64,
     begin_ns: i64,
+    /// How often in a row the table was with somebody else.
+    misses: u32,
 }
 
 impl Watch {
     pub fn begin() -> Watch {
-        Watch { period_ns: FIRST_NS, begin_ns: 0 }
+        Watch { period_ns: FIRST_NS, begin_ns: 0, misses: 0 }
     }
 
     /// Looks around. `fds` are the descriptors that the thread waits for, if it does: one may have become ready since.
-    pub fn look(&mut self, place: &Place, fds: &mut [pollfd]) {
+    ///
+    /// Where somebody else is at the table the thread goes back to sleep at once, because only a thread that is asleep lets
+    /// others decide. Only if that happens again and again it waits: a holder that was killed must be found out.
+    pub fn look(&mut self, place: &Place, fds: &mut [pollfd]) -> Looked {
+        let mut locked = match place.page.try_lock() {
+            Some(locked) => locked,
+            None if self.misses < MISSES_MAX => {
+                self.misses += 1;
+                return Looked::Waiting;
+            }
+            None => place.page.lock(),
+        };
+        self.misses = 0;
+        if is_stale(place) {
+            return Looked::Over(Outcome::Moved);
+        }
+        if locked.has_signal() {
+            return Looked::Signalled;
+        }
+        self.look_around(&mut locked, place, fds);
+        take_turn(&mut locked, place).map_or(Looked::Waiting, Looked::Over)
+    }
+
+    fn look_around(&mut self, locked: &mut Locked<'_>, place: &Place, fds: &mut [pollfd]) {
         self.period_ns = (self.period_ns * 2).min(LAST_NS);
         let now_ns = real_ns();
         if self.begin_ns == 0 {
             self.begin_ns = now_ns;
         }
-        let mut locked = place.page.lock();
-        if is_stale(place) {
-            return;
-        }
-        forget_dead_processes(&mut locked);
-        observe_running(&mut locked, place, now_ns);
+        forget_dead_processes(locked);
+        observe_running(locked, place, now_ns);
         let is_ready = locked.table().entries[place.slot].state == State::Ready;
         if is_ready && now_ns - self.begin_ns > ESCAPE_NS {
             locked.scheduler().take_baton(place.process);
             self.begin_ns = now_ns;
         }
-        settle_waiting(&mut locked, place.slot, || !is_any_ready(fds));
-        self.follow(&mut locked, place, fds, now_ns);
-        break_deadlock(&mut locked, place, fds, now_ns);
+        settle_waiting(locked, place.slot, || !is_any_ready(fds));
+        self.follow(locked, place, fds, now_ns);
+        break_deadlock(locked, place, fds, now_ns);
     }
 
     /// Lets virtual time come to where real time is, while something outside is pending.

@@ -64,6 +64,30 @@ pub fn is_asleep(process: i32, thread: i32) -> bool {
     after.and_then(|at| stat.text().get(at + 2)) == Some(&b'S')
 }
 
+/// Whether any signal is pending for the calling thread.
+pub fn has_pending_signals() -> bool {
+    let mut none = core::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: valid for writing.
+    unsafe { libc::sigemptyset(none.as_mut_ptr()) };
+    // SAFETY: an empty set.
+    has_pending_signal(&unsafe { none.assume_init() })
+}
+
+/// Whether a signal is pending for the calling thread that the mask lets through.
+pub fn has_pending_signal(mask: &libc::sigset_t) -> bool {
+    let mut pending = core::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: valid for writing.
+    if unsafe { libc::sigpending(pending.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    (1..=libc::SIGRTMAX()).any(|signal| {
+        // SAFETY: filled by the call above.
+        let is_pending = unsafe { libc::sigismember(pending.as_ptr(), signal) } == 1;
+        // SAFETY: a valid set.
+        is_pending && unsafe { libc::sigismember(mask, signal) } == 0
+    })
+}
+
 /// Whether there is such a thread. One that has ended but not been collected counts.
 pub fn exists(process: i32, thread: i32) -> bool {
     // SAFETY: signal 0 only asks.

@@ -29,7 +29,7 @@ from pathlib import Path
 import hermetic
 
 Wait = Callable[[int], object]
-TRIES_MAX = 3
+TRIES_MAX = 10
 GOOD_S = 0.1
 
 

@@ -1,12 +1,12 @@
-//! `<signal.h>` and `pause`: waiting for signals.
+//! `<signal.h>` and `pause`: waiting for signals, and sending them to threads that wait.
 
 use super::poll::{to_timespec, wait_until, Limit};
 use crate::parking;
 use crate::table::hooks;
 use core::ffi::c_int;
-use core::mem::MaybeUninit;
 use hermetic_sys::clock::{errno, set_errno};
-use libc::{pollfd, siginfo_t, sigset_t, timespec};
+use hermetic_sys::task;
+use libc::{pid_t, pollfd, pthread_t, siginfo_t, sigset_t, timespec};
 
 hooks! {
     sigtimedwait(set: *const sigset_t, info: *mut siginfo_t, timeout: *const timespec) -> c_int;
@@ -14,6 +14,8 @@ hooks! {
     sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int;
     sigsuspend(mask: *const sigset_t) -> c_int;
     pause() -> c_int;
+    kill(process: pid_t, signal: c_int) -> c_int;
+    pthread_kill(thread: pthread_t, signal: c_int) -> c_int;
 }
 
 const NOW: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
@@ -102,34 +104,29 @@ pub unsafe extern "C" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_
     parking::in_kernel(attempt, || unsafe { real::sigwait(set, signal) })
 }
 
-/// Whether a signal is pending that the mask lets through.
-///
-/// # Safety
-/// A non-null `mask` points to a set.
-unsafe fn is_pending(mask: *const sigset_t) -> bool {
-    let mut pending = MaybeUninit::<sigset_t>::zeroed();
-    // SAFETY: valid for writing.
-    if mask.is_null() || unsafe { libc::sigpending(pending.as_mut_ptr()) } != 0 {
-        return false;
-    }
-    (1..=libc::SIGRTMAX()).any(|signal| {
-        // SAFETY: filled by the call above.
-        let is_pending = unsafe { libc::sigismember(pending.as_ptr(), signal) } == 1;
-        // SAFETY: the caller's promise.
-        is_pending && unsafe { libc::sigismember(mask, signal) } == 0
-    })
-}
-
 pub unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
     let suspend = || {
         // SAFETY: the argument is the program's.
         unsafe { real::sigsuspend(mask) }
     };
     // What is pending ends the wait as soon as it begins. SAFETY: the program's promise to libc.
-    parking::in_kernel(|| unsafe { is_pending(mask) }.then(suspend), suspend)
+    let is_pending = || unsafe { mask.as_ref() }.is_some_and(task::has_pending_signal);
+    parking::in_kernel(|| is_pending().then(suspend), suspend)
 }
 
 pub unsafe extern "C" fn pause() -> c_int {
     // SAFETY: no arguments. What could end the wait is told when it begins, so there is nothing to try.
     parking::in_kernel(|| None, || unsafe { real::pause() })
+}
+
+pub unsafe extern "C" fn kill(process: pid_t, signal: c_int) -> c_int {
+    parking::expect_signal_in(process, signal);
+    // SAFETY: the arguments are the program's.
+    unsafe { real::kill(process, signal) }
+}
+
+pub unsafe extern "C" fn pthread_kill(thread: pthread_t, signal: c_int) -> c_int {
+    parking::expect_signal_for(thread, signal);
+    // SAFETY: the arguments are the program's.
+    unsafe { real::pthread_kill(thread, signal) }
 }

@@ -1,11 +1,12 @@
 //! `syscall(SYS_futex, …)`: how Rust, and much else that does without libc's locks, waits and wakes.
 
 use super::poll::Limit;
-use crate::parking::{self, Waited};
-use crate::wait;
+use crate::parking::{self, Attempt, Waited};
+use crate::wait as limits;
 use core::ffi::{c_int, c_long};
 use core::sync::atomic::{AtomicU32, Ordering};
 use hermetic_sys::clock::set_errno;
+use hermetic_sys::futex::{self, Woken};
 use libc::timespec;
 
 /// Answers a futex call that waits or wakes. None: it is not ours, make it really.
@@ -13,20 +14,19 @@ use libc::timespec;
 /// # Safety
 /// The program's promises to the kernel: `word` is an aligned word of its memory, and a wait's `fourth` argument is null or
 /// points to a timespec.
-pub unsafe fn futex(word: *const u32, operation: c_int, value: u32, fourth: c_long, mask: u32) -> Option<c_long> {
-    // A word that other processes may wake is the kernel's business.
-    if operation & libc::FUTEX_PRIVATE_FLAG == 0 {
-        return None;
-    }
+pub unsafe fn answer(word: *const u32, operation: c_int, value: u32, fourth: c_long, mask: u32) -> Option<c_long> {
+    let is_shared = operation & libc::FUTEX_PRIVATE_FLAG == 0;
     let is_wall = operation & libc::FUTEX_CLOCK_REALTIME != 0;
     match operation & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) {
+        // Those who wait for a word that other processes may wake wait in the kernel.
+        libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET if is_shared => None,
         libc::FUTEX_WAKE => wake(word, operation, value),
         libc::FUTEX_WAKE_BITSET if mask == u32::MAX => wake(word, operation, value),
         libc::FUTEX_WAIT => {
             // SAFETY: the caller's promise.
             let limit = unsafe { Limit::from_timespec(fourth as *const timespec) }?;
             // SAFETY: the caller's promise.
-            unsafe { park(word, value, limit.as_ns()) }
+            unsafe { wait(word, value, limit.as_ns(), is_shared) }
         }
         libc::FUTEX_WAIT_BITSET if mask == u32::MAX => {
             let id = if is_wall { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC };
@@ -34,10 +34,10 @@ pub unsafe fn futex(word: *const u32, operation: c_int, value: u32, fourth: c_lo
             let ns = match deadline.is_null() {
                 true => None,
                 // SAFETY: the caller's promise.
-                false => Some(unsafe { wait::until(id, deadline) }?.ns),
+                false => Some(unsafe { limits::until(id, deadline) }?.ns),
             };
             // SAFETY: the caller's promise.
-            unsafe { park(word, value, ns) }
+            unsafe { wait(word, value, ns, is_shared) }
         }
         _ => None,
     }
@@ -54,6 +54,47 @@ fn wake(word: *const u32, operation: c_int, count: u32) -> Option<c_long> {
     // SAFETY: waking touches no memory.
     let real = unsafe { libc::syscall(libc::SYS_futex, word, operation, rest) };
     Some(parked as c_long + real.max(0))
+}
+
+/// # Safety
+/// `word` is an aligned word of the program's memory.
+unsafe fn wait(word: *const u32, expected: u32, ns: Option<i64>, is_shared: bool) -> Option<c_long> {
+    if is_shared {
+        // SAFETY: the caller's promise.
+        unsafe { wait_shared(word, expected, ns) }
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { park(word, expected, ns) }
+    }
+}
+
+/// # Safety
+/// `word` is an aligned word of the program's memory.
+unsafe fn wait_shared(word: *const u32, expected: u32, mut ns: Option<i64>) -> Option<c_long> {
+    // SAFETY: the caller's promise; other threads write it atomically.
+    let word = unsafe { &*word.cast::<AtomicU32>() };
+    loop {
+        if word.load(Ordering::SeqCst) != expected {
+            set_errno(libc::EAGAIN);
+            return Some(-1);
+        }
+        let waited = parking::wait_in_kernel(ns, |part_ns| match futex::wait(word, expected, part_ns) {
+            Woken::Woken => Attempt::Done,
+            Woken::TimedOut => Attempt::TimedOut,
+            Woken::Interrupted => Attempt::Interrupted,
+        });
+        let error = match waited? {
+            Waited::Signalled => return Some(0),
+            Waited::TimedOut => libc::ETIMEDOUT,
+            Waited::Interrupted | Waited::Deadlock => libc::EINTR,
+            Waited::Moved { left_ns } => {
+                ns = left_ns;
+                continue;
+            }
+        };
+        set_errno(error);
+        return Some(-1);
+    }
 }
 
 /// # Safety

@@ -73,7 +73,7 @@ pub unsafe extern "C" fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t,
         }
     }
     // SAFETY: the arguments are the program's.
-    sys_socket::receiving(fd, || unsafe { real::__read_chk(fd, buffer, len, size) })
+    sys_socket::received(fd, sys_socket::receiving(fd, || unsafe { real::__read_chk(fd, buffer, len, size) }))
 }
 
 pub unsafe extern "C" fn pread(fd: c_int, buffer: *mut c_void, len: size_t, offset: off64_t) -> ssize_t {
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn syscall(
             }
         }
         // SAFETY: as above.
-        libc::SYS_futex => match unsafe { sys_futex::futex(a as *const u32, b as c_int, c as u32, d, f as u32) } {
+        libc::SYS_futex => match unsafe { sys_futex::answer(a as *const u32, b as c_int, c as u32, d, f as u32) } {
             Some(result) => result,
             // SAFETY: the arguments are the program's.
             None => unsafe { real::syscall(number, a, b, c, d, e, f) },
