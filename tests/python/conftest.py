@@ -17,6 +17,9 @@ pytest_plugins = ["pytester"]
 
 # A run of pytest inside a test must not inherit the outer run's settings, nor a shuffled order.
 DROPPED = ("PYTEST_", "PYTHON", "HERMETIC_", "COV_CORE_")
+"""Starts of variables that a suite under test does not get from the machine that tests it."""
+CI = ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "CIRCLECI", "CIRRUS_CI", "TF_BUILD")
+"""By these pytest and Hypothesis know a build machine, where they print more and choose examples otherwise."""
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 QUIET = ("-p", "no:cacheprovider", "-p", "no:randomly")
 
@@ -45,7 +48,7 @@ class Ran:
 
 
 def environment(changes: dict[str, str | None] | None = None) -> dict[str, str]:
-    env = {key: value for key, value in os.environ.items() if not key.startswith(DROPPED)}
+    env = {key: value for key, value in os.environ.items() if not key.startswith(DROPPED) and key not in CI}
     env.update(changes or {})
     return {key: value for key, value in env.items() if value is not None}
 

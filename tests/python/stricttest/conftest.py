@@ -26,6 +26,8 @@ SAFE = {
 }
 QUIET = ("-p", "no:cacheprovider", "-p", "no:randomly")
 DROPPED = ("PYTEST_", "PYTHON", "HERMETIC_", "STRICTTEST_", "COV_CORE_", "GIT_")
+BUILD_MACHINE = ("CI", "BUILD_NUMBER")
+"""Where these are set pytest does not shorten its summary, so it says things twice."""
 
 
 class Ran:
@@ -67,7 +69,9 @@ class Floored:
 
     def run(self, words: list[str], env: dict[str, str | None] | None = None, cwd: Path | None = None) -> Ran:
         variables: dict[str, str | None] = {
-            name: value for name, value in os.environ.items() if not name.startswith(DROPPED)
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(DROPPED) and name not in BUILD_MACHINE
         }
         variables.update({"TMPDIR": None, "TEMP": None, "TMP": None, **(env or {})})
         done = subprocess.run(

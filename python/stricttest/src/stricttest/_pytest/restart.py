@@ -63,5 +63,12 @@ def _is_pytest_alone() -> bool:
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     is_module = getattr(spec, "name", None) == "pytest.__main__"
     is_script = os.path.basename(sys.argv[0]) in ("pytest", "py.test")
-    is_watched = sys.gettrace() is not None or sys.getprofile() is not None or "coverage" in sys.modules
-    return (is_module or is_script) and not is_watched and threading.active_count() == 1
+    return (is_module or is_script) and not _is_watched() and threading.active_count() == 1
+
+
+def _is_watched() -> bool:
+    """Whether a debugger, a profiler or coverage follows this process; what they have gathered would be lost."""
+    # Coverage need not trace by these two, and being imported does not mean that it measures.
+    coverage = getattr(sys.modules.get("coverage"), "Coverage", None)
+    is_measured = coverage is not None and coverage.current() is not None
+    return is_measured or sys.gettrace() is not None or sys.getprofile() is not None
