@@ -219,19 +219,21 @@ impl Scheduler<'_> {
 
     /// What to do now. `is_external`, asked before time jumps, tells whether something that is no part of the table may still
     /// answer. `is_asleep` tells whether the kernel has a waiting thread asleep, and nothing that it waits for has come; it is
-    /// asked first of all, and once more (`true`) after `is_external` said no: what a child left behind when it ended is there
-    /// by then.
+    /// asked before one of several is chosen, and (`true`) after `is_external` said no: what a child left behind when it ended
+    /// is there by then.
     pub fn next(&mut self, is_external: impl FnOnce() -> bool, mut is_asleep: impl FnMut(usize, bool) -> bool) -> Step {
-        // A thread that the kernel has woken will say so in a moment: choosing before that would be a race.
-        if !self.are_asleep(|slot| is_asleep(slot, false)) {
-            return Step::Busy;
-        }
         let may_run =
             |entry: &Entry, batons: &[u32]| entry.state == State::Ready && batons[entry.process as usize] == 0;
-        if let Some(slot) = self.choose(may_run) {
-            self.entries[slot].state = State::Running;
-            self.try_give_baton(slot);
-            return Step::Run { slot };
+        if self.entries.iter().any(|entry| may_run(entry, self.batons)) {
+            // A thread that the kernel has woken will say so in a moment: choosing before that would be a race.
+            if !self.are_asleep(|slot| is_asleep(slot, false)) {
+                return Step::Busy;
+            }
+            if let Some(slot) = self.choose(may_run) {
+                self.entries[slot].state = State::Running;
+                self.try_give_baton(slot);
+                return Step::Run { slot };
+            }
         }
         self.jump(is_external, |slot| is_asleep(slot, true))
     }
