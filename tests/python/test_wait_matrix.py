@@ -20,8 +20,8 @@ from conftest import run
 NATIVE = Path(__file__).with_name("native")
 SECONDS = 3600
 REAL_S_MAX = 0.1
-# SQLite waits in naps of a tenth of a second: these are 36,000 waits, 80 ms on a machine that does nothing else. Beside a
-# parent that sleeps in the kernel each of them has to ask the kernel whether it still does, which makes them a second.
+# SQLite waits in naps of a tenth of a second: these are 36,000 waits, 80 ms on a machine that does nothing else. Beside
+# a parent that sleeps in the kernel each of them asks the kernel whether it still does, which makes them a second.
 REAL_S_MAX_OF = {("sqlite busy timeout", "attached"): 0.5, ("sqlite busy timeout", "preloaded"): 5}
 
 COMPILERS = {

@@ -2,8 +2,8 @@
 
 Started in a process of its own, so that a wait that hangs costs the rest of the table and not the test run, and so that
 the same table runs in every world: `python matrix.py WORLD SECONDS [LIBRARY …]`. Native waits come from the shared
-objects. In the world "attached" each wait has a sandbox of its own; in "preloaded" this program was started by a sandbox
-and takes part in it, and never imports hermetic.
+objects. In the world "attached" each wait has a sandbox of its own; in "preloaded" a sandbox has started this program,
+which takes part in it and never imports hermetic.
 """
 
 from __future__ import annotations
