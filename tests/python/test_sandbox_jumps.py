@@ -168,6 +168,7 @@ def test_a_server_outside_is_given_real_time_and_no_more(manner):
             client.sendall(b"question")
             if manner == "answers":
                 assert client.recv(100) == b"answer"
+                assert sb.clock.jumps == [], "an answer takes no time"
             else:
                 with pytest.raises(TimeoutError):
                     client.recv(100)

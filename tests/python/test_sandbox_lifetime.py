@@ -192,3 +192,32 @@ class TestSpin:
                     time.time()
                 except hermetic.SpinError:
                     raise KeyError("mine") from None
+
+
+def test_forked_children_with_sandboxes_of_their_own_have_their_own_clocks():
+    """Their parent had one before; what it was made of is no common ground."""
+    with hermetic.sandbox(now="2020-01-01"):
+        pass
+    gates = [os.pipe() for _ in range(4)]
+
+    def child(index: int) -> None:
+        with hermetic.sandbox(now=f"20{30 + index}-01-01") as sb:
+            sb.clock.advance(index)
+            os.write(gates[index][1], b"!")
+            os.read(gates[2 + index][0], 1)
+            assert time.gmtime().tm_year == 2030 + index and time.gmtime().tm_sec == index
+
+    children = []
+    for index in range(2):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                child(index)
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        children.append(pid)
+        os.read(gates[index][0], 1)
+    for index in range(2):
+        os.write(gates[2 + index][1], b"!")
+    assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children] == [0, 0]

@@ -11,7 +11,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Changes with every change to this file.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 7;
 
 /// The exported function that returns the [`Api`]: `extern "C" fn() -> *const Api`.
 pub const SYMBOL: &core::ffi::CStr = c"hermetic_abi";
@@ -371,6 +371,9 @@ pub struct Api {
     pub floor_pending: unsafe extern "C" fn() -> u32,
     /// Takes the oldest finding that waits: 1, or 0 where there is none.
     pub floor_take: unsafe extern "C" fn(out: *mut Finding) -> i32,
+    /// From now on (`is_on`), or no more, a folder tells which sandbox this process is in and at what time: for servers that
+    /// are to follow its clocks. The folder lies on the file system of `/dev/shm`.
+    pub show_clocks: unsafe extern "C" fn(folder: Slice, is_on: i32, error: *mut Text) -> i32,
     /// For `doctor`: one line per fact, written through `line`.
     pub describe:
         unsafe extern "C" fn(line: Option<unsafe extern "C" fn(*const u8, usize, *mut c_void)>, data: *mut c_void),

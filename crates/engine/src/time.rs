@@ -12,7 +12,7 @@ use hermetic_abi::{finding, flag, Finding};
 use hermetic_journal::{Event, Reason, WaitKind};
 use hermetic_model::clock::{Clock, Timeline};
 use std::fmt::Write;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{fence, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// The moving parts of the clocks. All processes of a sandbox share them, so they may lie in shared memory; all-zero bytes
@@ -37,6 +37,20 @@ impl Clockwork {
     /// What the wall clock shows, in nanoseconds since the Unix epoch.
     pub fn wall(&self) -> i64 {
         self.wall_base_ns.load(Ordering::Relaxed).saturating_add(self.elapsed())
+    }
+
+    /// As [`Clockwork::wall`], for who only watches: never half of one move and half of another.
+    pub fn steady_wall(&self) -> i64 {
+        // A clock that moves all the time is told as it is after this many looks.
+        for _ in 0..100 {
+            let moves = self.moves.load(Ordering::Acquire);
+            let wall_ns = self.wall();
+            fence(Ordering::Acquire);
+            if self.moves.load(Ordering::Relaxed) == moves {
+                return wall_ns;
+            }
+        }
+        self.wall()
     }
 
     /// Moves on to where `target` nanoseconds have elapsed, if that is not behind.

@@ -4,6 +4,7 @@ use crate::guard::{self, Call};
 use crate::host::{self, Registered};
 use crate::page::{self, Page};
 use crate::sink::Scratch;
+use crate::views::{Level, Views};
 use crate::{attach, children, condition, floor, fork, inherit, jumps, network, openssl, parking, semaphores, threads};
 use core::ffi::{c_char, c_void};
 use core::fmt::Write;
@@ -55,6 +56,7 @@ static API: Api = Api {
     floor_note,
     floor_pending,
     floor_take,
+    show_clocks,
     describe,
 };
 
@@ -67,6 +69,10 @@ pub extern "C" fn hermetic_abi() -> *const Api {
 /// Sandboxes by level, and their pages; made when a level is first used, never freed (H7).
 static LEVELS: [AtomicPtr<Sandbox>; LEVELS_MAX] = [const { AtomicPtr::new(core::ptr::null_mut()) }; LEVELS_MAX];
 static PAGE_FDS: [AtomicI32; LEVELS_MAX] = [const { AtomicI32::new(-1) }; LEVELS_MAX];
+static FRONT_FDS: [AtomicI32; LEVELS_MAX] = [const { AtomicI32::new(-1) }; LEVELS_MAX];
+/// The processes that made the pages: a forked child takes part in its parent's sandbox, but enters one of its own on a page of
+/// its own.
+static MAKERS: [AtomicI32; LEVELS_MAX] = [const { AtomicI32::new(0) }; LEVELS_MAX];
 static PAGES: [AtomicPtr<Page>; LEVELS_MAX] = [const { AtomicPtr::new(core::ptr::null_mut()) }; LEVELS_MAX];
 
 /// What entering and leaving change; hooks never look at it.
@@ -77,6 +83,8 @@ pub struct Desk {
     left: [i64; LEVELS_MAX],
     /// The scratch journals of the levels, kept mapped.
     scratch: [Option<BoxedSink>; LEVELS_MAX],
+    /// Where outsiders can see which sandbox this process is in.
+    views: Views,
 }
 
 struct Entered {
@@ -86,8 +94,12 @@ struct Entered {
     is_suspended: bool,
 }
 
-static DESK: Mutex<Desk> =
-    Mutex::new(Desk { entered: Vec::new(), left: [0; LEVELS_MAX], scratch: [const { None }; LEVELS_MAX] });
+static DESK: Mutex<Desk> = Mutex::new(Desk {
+    entered: Vec::new(),
+    left: [0; LEVELS_MAX],
+    scratch: [const { None }; LEVELS_MAX],
+    views: Views::new(),
+});
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
@@ -124,7 +136,7 @@ pub fn page_of(depth: usize) -> Option<&'static Page> {
 
 /// Enters the sandbox of a parent process, on its page, as the lowest level of this one.
 pub fn enter_inherited(page: &'static Page, settings: &Settings<'_>, thread: &mut Thread) -> Option<&'static Sandbox> {
-    let sandbox: &'static Sandbox = Box::leak(Box::new(Sandbox::new(0, &page.clockwork)));
+    let sandbox: &'static Sandbox = Box::leak(Box::new(Sandbox::new(0, &page.front.clockwork)));
     let id = GENERATION.fetch_add(1, Ordering::Relaxed) + 1;
     sandbox.enter(id, settings, Journaling::None, thread).ok()?;
     PAGES[0].store(core::ptr::from_ref(page).cast_mut(), Ordering::Release);
@@ -138,20 +150,38 @@ pub fn enter_inherited(page: &'static Page, settings: &Settings<'_>, thread: &mu
 }
 
 /// The sandbox and page of a level, made if need be.
-fn make_level(depth: usize) -> Result<(&'static Sandbox, &'static Page), (i32, String)> {
-    if let (Some(sandbox), Some(page)) = (level(depth), page_of(depth)) {
+fn make_level(depth: usize, views: &mut Views) -> Result<(&'static Sandbox, &'static Page), (i32, String)> {
+    if let (Some(sandbox), Some(page), true) = (level(depth), page_of(depth), is_own(depth)) {
         return Ok((sandbox, page));
     }
     let refused = || (status::SYSTEM, format!("no memory for a clock page: {}", std::io::Error::last_os_error()));
-    let (page, fd) = page::create().ok_or_else(refused)?;
+    let (page, fd, front_fd) = page::create().ok_or_else(refused)?;
     PAGE_FDS[depth].store(fd, Ordering::Release);
-    let sandbox: &'static Sandbox = Box::leak(Box::new(Sandbox::new(depth, &page.clockwork)));
+    FRONT_FDS[depth].store(front_fd, Ordering::Release);
+    MAKERS[depth].store(fork::owner(), Ordering::Release);
+    views.add_level((depth, front_fd));
+    let sandbox: &'static Sandbox = Box::leak(Box::new(Sandbox::new(depth, &page.front.clockwork)));
     PAGES[depth].store(core::ptr::from_ref(page).cast_mut(), Ordering::Release);
     LEVELS[depth].store(core::ptr::from_ref(sandbox).cast_mut(), Ordering::Release);
     Ok((sandbox, page))
 }
 
+/// Whether this very process has made that level.
+fn is_own(depth: usize) -> bool {
+    MAKERS[depth].load(Ordering::Acquire) == fork::owner()
+}
+
 impl Desk {
+    /// Shows outsiders the sandbox that the thread which enters and leaves is in. A sandbox of the parent's is shown by it.
+    fn show(&mut self) {
+        if self.views.is_empty() {
+            return;
+        }
+        let depth = self.entered.len().checked_sub(1);
+        let is_seen = |&depth: &usize| !self.entered[depth].is_suspended && is_own(depth);
+        self.views.set_sight(depth.filter(is_seen));
+    }
+
     /// The level of an entered sandbox.
     fn depth_of(&self, id: i64) -> Option<usize> {
         self.entered.iter().position(|entered| entered.id == id)
@@ -226,9 +256,28 @@ unsafe extern "C" fn api_attach(host: *const Host, error: *mut Text) -> i32 {
     inherit::learn_path();
     fork::prepare();
     match attach::attach() {
-        Ok(()) => status::OK,
+        Ok(()) => show_clocks_as_told(error),
         Err(text) => fail(error, status::UNSUPPORTED, text),
     }
+}
+
+/// Where a server follows the clocks of all processes that a command starts, a variable tells them so.
+fn show_clocks_as_told(error: *mut Text) -> i32 {
+    let folder = std::env::var_os("HERMETIC_CLOCKS").unwrap_or_default();
+    if !std::path::Path::new(&folder).is_dir() {
+        // Not set, or the server has ended.
+        return status::OK;
+    }
+    match desk().views.add(std::os::unix::ffi::OsStrExt::as_bytes(folder.as_os_str()), &own_fronts()) {
+        Ok(()) => status::OK,
+        Err(text) => fail(error, status::SYSTEM, text),
+    }
+}
+
+/// The levels that this process has made.
+fn own_fronts() -> Vec<Level> {
+    let fronts = FRONT_FDS.iter().map(|fd| fd.load(Ordering::Acquire)).enumerate();
+    fronts.filter(|&(depth, fd)| fd >= 0 && is_own(depth)).collect()
 }
 
 unsafe extern "C" fn enter(config: *const Config, error: *mut Text) -> i64 {
@@ -258,7 +307,7 @@ unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
     if depth == LEVELS_MAX {
         return Err((status::MISUSE, format!("{LEVELS_MAX} sandboxes lie on top of each other already")));
     }
-    let (sandbox, page) = make_level(depth)?;
+    let (sandbox, page) = make_level(depth, &mut desk.views)?;
     // SAFETY: the caller's promise.
     let seed = unsafe { bytes(config.seed) };
     // SAFETY: the caller's promise.
@@ -299,7 +348,9 @@ unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
     openssl::switch(is_seeded);
     inherit::hand_on(page, PAGE_FDS[depth].load(Ordering::Acquire), sandbox, &settings);
     parking::begin(page, id, wall_of(sandbox, thread), thread);
+    page.front.set_mode(sandbox.clock_mode());
     guard::activate(Some(sandbox));
+    desk.show();
     parking::seat_others();
     Ok(id as i64)
 }
@@ -350,6 +401,7 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
     let depth = desk.entered.len() - 1;
     let Some(left) = level(depth) else { return status::MISUSE };
     commit(left);
+    desk.views.set_sight(None);
     if let Some(top) = desk.entered.pop() {
         if top.is_suspended {
             guard::real_end();
@@ -369,6 +421,7 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
     }
     openssl::switch(desk.entered.last().is_some_and(|below| below.is_seeded));
     note_externals(left);
+    desk.show();
     let (told, sink) = left.leave();
     if let Some(sink) = sink {
         desk.scratch[depth] = Some(sink);
@@ -405,6 +458,7 @@ fn set_suspended(id: i64, is_suspended: bool) -> i32 {
     } else {
         guard::real_end();
     }
+    desk.show();
     status::OK
 }
 
@@ -723,6 +777,24 @@ unsafe extern "C" fn floor_take(out: *mut Finding) -> i32 {
         *out = found;
     }
     1
+}
+
+unsafe extern "C" fn show_clocks(folder: Slice, is_on: i32, error: *mut Text) -> i32 {
+    let _real = RealSection::begin();
+    // SAFETY: the caller's slice lives as long as the call.
+    let folder = unsafe { bytes(folder) };
+    let mut desk = desk();
+    if is_on == 0 {
+        desk.views.remove(folder);
+        return status::OK;
+    }
+    match desk.views.add(folder, &own_fronts()) {
+        Ok(()) => {
+            desk.show();
+            status::OK
+        }
+        Err(text) => fail(error, status::SYSTEM, text),
+    }
 }
 
 unsafe extern "C" fn describe(line: Option<unsafe extern "C" fn(*const u8, usize, *mut c_void)>, data: *mut c_void) {

@@ -58,12 +58,13 @@ pub fn note_external(locked: &mut Locked<'_>, child: i32, now_ns: i64) {
     page.has_externals.store(1, Ordering::Relaxed);
 }
 
-/// Whether time may follow: the child for whose sake it does has been outside for so long that it will not come in.
+/// Whether time follows at every look: the child for whose sake it does has been outside for so long that it will not come in.
 pub fn is_settled(locked: &mut Locked<'_>) -> bool {
     let table = locked.table();
     let child = table.follow_child;
     if child == ANSWER {
-        return true;
+        // One that comes before anybody's time is up takes none: how long it was on its way is no part of the test.
+        return false;
     }
     let mut all = table.externals.iter();
     // One for which there was no place is not waited for.

@@ -2,7 +2,7 @@
 
 use crate::host::Registered;
 use crate::libc::dirent as listings;
-use crate::{api, attach, children, floor, guard, openssl, parking, pipes, threads};
+use crate::{api, attach, children, floor, follower, guard, openssl, parking, pipes, threads};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI32, Ordering};
 use hermetic_engine::sandbox::Held;
@@ -74,6 +74,7 @@ fn unpack() -> Option<u64> {
 
 unsafe extern "C" fn after_in_parent() {
     unpack();
+    follower::forget_accepted();
 }
 
 unsafe extern "C" fn after_in_child() {
@@ -86,6 +87,7 @@ unsafe extern "C" fn after_in_child() {
     }
     pipes::forget_all();
     threads::forget_live();
+    follower::become_forked();
     let Some(ordinal) = ordinal else { return };
     let Some(mut call) = guard::Call::enter() else { return };
     let (sandbox, thread) = call.parts();

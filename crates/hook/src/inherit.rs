@@ -9,7 +9,7 @@
 use crate::guard::{self, Call};
 use crate::host::Registered;
 use crate::page::{self, Page, PAGE_VERSION};
-use crate::{api, attach, children, condition, fork, host, parking, semaphores, threads};
+use crate::{api, attach, children, condition, follower, fork, host, parking, semaphores, threads};
 use core::ffi::{c_char, CStr};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -228,6 +228,7 @@ pub fn learn_path() {
 static CONSTRUCTOR: extern "C" fn() = construct;
 
 extern "C" fn construct() {
+    follower::construct();
     // SAFETY: nobody changes the environment this early.
     let value = unsafe { libc::getenv(c"HERMETIC_CHILD".as_ptr()) };
     if value.is_null() {

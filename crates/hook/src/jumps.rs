@@ -119,7 +119,7 @@ impl Log {
 
 /// Notes that the clock is about to jump to the deadline of the thread in that place.
 pub fn note_deadline(locked: &mut Locked<'_>, slot: usize, to_ns: i64) {
-    let clockwork = &locked.page.clockwork;
+    let clockwork = &locked.page.front.clockwork;
     let step_ns = to_ns.saturating_sub(clockwork.elapsed());
     if step_ns <= 0 {
         return;
@@ -140,7 +140,7 @@ pub fn note_deadline(locked: &mut Locked<'_>, slot: usize, to_ns: i64) {
 
 /// Notes that the clock is about to be taken to where real time is.
 pub fn note_following(locked: &mut Locked<'_>, to_ns: i64) {
-    let clockwork = &locked.page.clockwork;
+    let clockwork = &locked.page.front.clockwork;
     let before_ns = clockwork.wall();
     let after_ns = before_ns.saturating_add(to_ns.saturating_sub(clockwork.elapsed()).max(0));
     let table = locked.table();
@@ -153,7 +153,7 @@ pub fn note_following(locked: &mut Locked<'_>, to_ns: i64) {
 
 /// Notes that time stands because everybody waits for each other.
 pub fn note_deadlock(locked: &mut Locked<'_>) {
-    let now_ns = locked.page.clockwork.wall();
+    let now_ns = locked.page.front.clockwork.wall();
     let record = Record { before_ns: now_ns, after_ns: now_ns, kind: Kind::Deadlock, ..Record::default() };
     locked.table().log.push(record);
 }

@@ -8,7 +8,7 @@
 //! * [`guard`] is how each hook begins; [`threads`] keeps the records of threads; [`fork`] carries both over a fork
 //! * [`parking`] makes waits virtual over the [`page`] that processes share; [`settle`] carries decisions out, [`watch`] looks
 //!   after what rings no bell
-//! * [`inherit`] lets started programs take part
+//! * [`inherit`] lets started programs take part; [`views`] shows clocks to servers that follow them, where [`follower`] reads them
 //! * [`wait`], [`condition`], [`address`], [`descriptors`], [`openssl`], [`sink`] convert at the edge
 //! * [`network`] asks the sandbox, then [`floor`], which lies under all sandboxes
 //! * [`api`] is the C ABI; [`host`] is the language above
@@ -24,7 +24,9 @@ mod children;
 mod condition;
 mod descriptors;
 mod floor;
+mod follower;
 mod fork;
+mod front;
 mod guard;
 mod host;
 mod inherit;
@@ -42,5 +44,6 @@ mod settle;
 mod sink;
 mod table;
 mod threads;
+mod views;
 mod wait;
 mod watch;

@@ -5,7 +5,9 @@
 //! nobody answers stops counting after a while. Who listens inside is known by port and, for unix sockets, by process.
 
 use crate::address::Address;
+use crate::guard::Call;
 use crate::page::Page;
+use crate::parking;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -15,6 +17,8 @@ use hermetic_sys::clock as kernel;
 /// How long a connection may take to greet, and a request to be answered, before nobody waits for it any more.
 const GREETING_NS: i64 = 2_000_000_000;
 const ANSWER_NS: i64 = 30_000_000_000;
+/// How long the rest of an answer may take after a part of it: a database ends an error's message some time after it began.
+const REST_NS: i64 = 50_000_000;
 
 /// Streams that may owe at the same time; further ones do not count.
 const OWING_MAX: usize = 64;
@@ -120,17 +124,56 @@ pub fn is_known(fd: c_int) -> bool {
 /// Something was sent: an answer is owed.
 #[inline]
 pub fn note_sent(fd: c_int) {
-    if let Some(owing) = find(fd) {
+    if let Some(owing) = find(fd).or_else(|| meet(fd)) {
         owing.until_ns.store(real_ns() + ANSWER_NS, Ordering::Release);
     }
 }
 
-/// Something was received: nothing is owed.
+/// So much was received: nothing is owed but perhaps the rest, and nothing at all by one who has hung up.
 #[inline]
-pub fn note_received(fd: c_int) {
+pub fn note_received(fd: c_int, count: usize) {
     if let Some(owing) = find(fd) {
-        owing.until_ns.store(0, Ordering::Release);
+        let until_ns = if count == 0 { 0 } else { real_ns() + REST_NS };
+        owing.until_ns.store(until_ns, Ordering::Release);
     }
+}
+
+/// Descriptors above this that were connected before the sandbox do not count.
+const MET_MAX: usize = 4096;
+
+/// For each descriptor the sandbox in which it was looked at, or in which it came to be.
+static MET: [AtomicU64; MET_MAX] = [const { AtomicU64::new(0) }; MET_MAX];
+
+/// The descriptor came to be inside: if it is connected, [`note_connection`] is told.
+pub fn note_new(fd: c_int) {
+    if let (Some(page), Some(met)) = (parking::page_now(), usize::try_from(fd).ok().and_then(|fd| MET.get(fd))) {
+        met.store(page.generation.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// A thread of the sandbox sends on a descriptor that is not known. It may be a connection from before the sandbox, such as
+/// that of a pool which a session keeps. Each descriptor is looked at once.
+#[inline]
+fn meet(fd: c_int) -> Option<&'static Owing> {
+    let page = parking::page_now()?;
+    let met = MET.get(usize::try_from(fd).ok()?)?;
+    let generation = page.generation.load(Ordering::Relaxed);
+    if met.load(Ordering::Relaxed) == generation {
+        return None;
+    }
+    look_at(fd, page, met, generation)
+}
+
+#[cold]
+fn look_at(fd: c_int, page: &Page, met: &AtomicU64, generation: u64) -> Option<&'static Owing> {
+    let _call = Call::enter()?;
+    met.store(generation, Ordering::Relaxed);
+    let errno = kernel::errno();
+    if let Some(peer) = Address::peer(fd) {
+        note_connection(fd, &peer, page);
+    }
+    kernel::set_errno(errno);
+    find(fd)
 }
 
 /// The descriptor is closed.
@@ -170,7 +213,9 @@ mod tests {
         KNOWN.store(1, Ordering::Relaxed);
         note_sent(fd);
         assert!(is_owed());
-        note_received(fd);
+        note_received(fd, 1);
+        assert!(is_owed(), "the rest may be on its way");
+        note_received(fd, 0);
         assert!(!is_owed());
         note_sent(fd);
         forget(fd);

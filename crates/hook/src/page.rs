@@ -4,6 +4,7 @@
 //! names its holder, so that a holder which was killed does not stop the rest. While a thread holds the lock its signals
 //! wait: a handler that posts a semaphore must not come back here.
 
+use crate::front::{self, Front};
 use crate::inherit::Inheritance;
 use crate::jumps::Log;
 use crate::outside::Ports;
@@ -11,7 +12,6 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::scheduler::{Entry, Scheduler};
-use hermetic_engine::time::Clockwork;
 use hermetic_sys::task::Name;
 use hermetic_sys::{futex, task};
 
@@ -21,16 +21,19 @@ pub const THREADS_MAX: usize = 1024;
 pub const PROCESSES_MAX: usize = 128;
 
 /// Changes with every change to the page's layout, or to what its fields mean.
-pub const PAGE_VERSION: u32 = 4;
+pub const PAGE_VERSION: u32 = 5;
 
 /// Shared memory; all-zero bytes are a valid, unused page.
 #[repr(C)]
 pub struct Page {
+    /// Lies in a file of its own, which can be given a name: see [`front`].
+    pub front: Front,
     pub version: AtomicU32,
+    /// The creator's descriptor of the front's file.
+    front_fd: AtomicI32,
     lock: AtomicU32,
     /// Which sandbox the page belongs to now, as its creator numbers them.
     pub generation: AtomicU64,
-    pub clockwork: Clockwork,
     /// Places that were ever used in this sandbox.
     pub seats: AtomicU32,
     pub inheritance: Inheritance,
@@ -298,8 +301,9 @@ fn restore_signals(mask: &libc::sigset_t) {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, core::ptr::null_mut()) };
 }
 
-/// A page in a memory file of its own, and the file's descriptor. None where the machine refuses.
-pub fn create() -> Option<(&'static Page, i32)> {
+/// A page in memory files of its own: the page, the descriptor of its file, and that of its front. None where the machine
+/// refuses.
+pub fn create() -> Option<(&'static Page, i32, i32)> {
     // SAFETY: a C string and flags.
     let fd = unsafe { libc::memfd_create(c"hermetic-clock-page".as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {
@@ -311,15 +315,36 @@ pub fn create() -> Option<(&'static Page, i32)> {
     }
     let fd = crate::pipes::move_up(fd);
     let page = open(fd)?;
+    let front_fd = front::create()?;
+    // SAFETY: the front is the first part of a map that `open` made.
+    unsafe { front::lay(&page.front, front_fd) }?;
+    page.front_fd.store(front_fd, Ordering::Relaxed);
     page.version.store(PAGE_VERSION, Ordering::Release);
     for cell in &page.cells {
         cell.pipe.store(-1, Ordering::Relaxed);
     }
-    Some((page, fd))
+    Some((page, fd, front_fd))
 }
 
 /// Maps the page that another process has open under that descriptor.
 pub fn open_of(process: i32, fd: i32) -> Option<&'static Page> {
+    let own = open_descriptor(process, fd, size_of::<Page>())?;
+    let page = open(own)?;
+    // SAFETY: our descriptor; the map keeps the memory.
+    unsafe { libc::close(own) };
+    if page.version.load(Ordering::Acquire) != PAGE_VERSION {
+        return None;
+    }
+    let own = open_descriptor(process, page.front_fd.load(Ordering::Relaxed), size_of::<Front>())?;
+    // SAFETY: the front is the first part of a map that `open` made.
+    let laid = unsafe { front::lay(&page.front, own) };
+    // SAFETY: our descriptor; the map keeps the memory.
+    unsafe { libc::close(own) };
+    laid.map(|()| page)
+}
+
+/// A descriptor of our own for what another process has open, if it is as long as it should be.
+fn open_descriptor(process: i32, fd: i32, len: usize) -> Option<i32> {
     let path = std::ffi::CString::new(format!("/proc/{process}/fd/{fd}")).ok()?;
     // SAFETY: a C string and flags.
     let own = unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
@@ -331,20 +356,16 @@ pub fn open_of(process: i32, fd: i32) -> Option<&'static Page> {
     let error = unsafe { libc::fstat(own, stat.as_mut_ptr()) };
     // SAFETY: zeroed or filled.
     let stat = unsafe { stat.assume_init() };
-    if error != 0 || stat.st_size != size_of::<Page>() as i64 {
-        return None;
+    if error == 0 && stat.st_size == len as i64 {
+        return Some(own);
     }
-    let page = open(own)?;
-    if page.version.load(Ordering::Acquire) != PAGE_VERSION {
-        return None;
-    }
-    // SAFETY: our descriptor; the map keeps the memory.
+    // SAFETY: our descriptor.
     unsafe { libc::close(own) };
-    Some(page)
+    None
 }
 
 /// Maps the page behind a descriptor.
-pub fn open(fd: i32) -> Option<&'static Page> {
+fn open(fd: i32) -> Option<&'static Page> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: maps a file at an address of the kernel's choice.
     let data = unsafe { libc::mmap(core::ptr::null_mut(), size_of::<Page>(), protection, libc::MAP_SHARED, fd, 0) };

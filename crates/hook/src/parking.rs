@@ -388,7 +388,7 @@ pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> 
     }
     let holds_host = call.thread().seat.is_host && Registered.is_running();
     let place = place_of(call.thread())?;
-    let elapsed_ns = place.page.clockwork.elapsed();
+    let elapsed_ns = place.page.front.clockwork.elapsed();
     let deadline_ns = ns.map_or(NEVER, |ns| elapsed_ns.saturating_add(ns));
     {
         let mut locked = place.page.lock();
@@ -489,7 +489,7 @@ fn conclude(place: Place, deadline_ns: i64, outcome: Outcome, is_interrupted: bo
             Waited::TimedOut
         }
         Outcome::Moved => {
-            let left = deadline_ns.saturating_sub(place.page.clockwork.elapsed()).max(0);
+            let left = deadline_ns.saturating_sub(place.page.front.clockwork.elapsed()).max(0);
             Waited::Moved { left_ns: (deadline_ns != NEVER).then_some(left) }
         }
         Outcome::Deadlock => {
@@ -577,7 +577,7 @@ pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) ->
     }
     let holds_host = call.thread().seat.is_host && Registered.is_running();
     let place = place_of(call.thread())?;
-    let deadline_ns = ns.map_or(NEVER, |ns| place.page.clockwork.elapsed().saturating_add(ns));
+    let deadline_ns = ns.map_or(NEVER, |ns| place.page.front.clockwork.elapsed().saturating_add(ns));
     let pipe = pipes::of(place.slot);
     let own = fds.len() - 1;
     fds[own] = pollfd { fd: pipe.map_or(-1, |pipe| pipe.read), events: libc::POLLIN, revents: 0 };
@@ -736,7 +736,7 @@ pub fn wait_in_kernel(ns: Option<i64>, mut attempt: impl FnMut(i64) -> Attempt) 
     }
     let holds_host = call.thread().seat.is_host && Registered.is_running();
     let place = place_of(call.thread())?;
-    let deadline_ns = ns.map_or(NEVER, |ns| place.page.clockwork.elapsed().saturating_add(ns));
+    let deadline_ns = ns.map_or(NEVER, |ns| place.page.front.clockwork.elapsed().saturating_add(ns));
     {
         let mut locked = place.page.lock();
         if is_stale(&place) {

@@ -64,7 +64,7 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
             Step::Run { slot } => tell(page, slot, me),
             Step::Jump { slot, to_ns } => {
                 jumps::note_deadline(locked, slot, to_ns);
-                page.clockwork.advance_to(to_ns);
+                page.front.clockwork.advance_to(to_ns);
                 tell(page, slot, me);
             }
             Step::Follow { .. } => return follow(locked, external.unwrap_or(children::ANSWER)),
@@ -113,7 +113,7 @@ pub fn real_ns() -> i64 {
 
 /// Time follows the real one for the sake of a child, or of [`children::ANSWER`].
 fn follow(locked: &mut Locked<'_>, child: i32) {
-    let elapsed_ns = locked.page.clockwork.elapsed();
+    let elapsed_ns = locked.page.front.clockwork.elapsed();
     if child != children::ANSWER {
         children::note_external(locked, child, real_ns());
     }

@@ -105,7 +105,7 @@ impl Watch {
             // A child that is just starting may take part in a moment: time stands so long.
             if children::is_settled(locked) {
                 jumps::note_following(locked, target_ns);
-                place.page.clockwork.advance_to(target_ns);
+                place.page.front.clockwork.advance_to(target_ns);
             }
             self.period_ns = self.period_ns.min(earliest_ns - target_ns);
             return;

@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,11 +19,12 @@ use crate::helper::Helper;
 use crate::identity::Identity;
 use crate::message::{self, decode_answer};
 use crate::name::random_hex;
-use crate::options::{Isolation, Options};
+use crate::options::{Clock, Isolation, Options};
 use crate::place::{
-    check_socket_dir, check_space, choose_parent, free_space, socket_path_for, DATA_PARENTS, ROOM_BYTES, SOCKET_PARENTS,
+    check_socket_dir, check_space, choose_parent, free_space, socket_path_for, CLOCKS_PARENT, DATA_PARENTS, ROOM_BYTES,
+    SOCKET_PARENTS,
 };
-use crate::plan::{Plan, Source};
+use crate::plan::{clocks_in, Plan, Source};
 use crate::registry::{self, Run};
 use crate::template::{prepare, Seed};
 use crate::wire::{code, Connection, Failure, Row};
@@ -51,6 +52,11 @@ impl Info {
     /// The path of the server's socket.
     pub fn socket_path(&self) -> PathBuf {
         socket_path_for(&self.socket_dir, self.port)
+    }
+
+    /// The folder in which processes show their clocks, if the server follows any.
+    pub fn clocks(&self) -> Option<PathBuf> {
+        Some(clocks_in(&self.socket_dir)).filter(|folder| folder.is_dir())
     }
 
     fn of_fields(fields: &[String]) -> Option<Info> {
@@ -132,7 +138,8 @@ impl Cluster {
     /// As [`Cluster::start`].
     pub fn share(options: &Options, seed: Option<Seed<'_>>, shared_key: &str) -> Result<Cluster> {
         let registry = registry::directory()?;
-        let name = key(&[shared_key, &options.seed_key, &format!("{:?}", (&options.settings, options.port))]);
+        let made_of = format!("{:?}", (&options.settings, options.port, options.clock));
+        let name = key(&[shared_key, &options.seed_key, &made_of]);
         let path = registry.join(format!("{name}.share"));
         let failed = || io(Kind::Unavailable, format!("cannot use {}", path.display()));
         let mut options_of_lock = OpenOptions::new();
@@ -418,7 +425,12 @@ fn decide(options: &Options, cache: &Cache) -> Result<Plan> {
         identity => identity,
     };
     let owner = if options.is_lasting { 0 } else { options.owner.unwrap_or_else(std::process::id) };
+    let follower = match options.clock {
+        Clock::Real => None,
+        Clock::Follow => Some(find_follower(&socket_parent)?),
+    };
     Ok(Plan {
+        follower,
         run: Run { run_dir: data_parent.join(format!("hermetic-pg-{name}")), socket_dir, name, supervisor: 0, owner },
         registry: registry::directory()?,
         share: None,
@@ -435,6 +447,27 @@ fn decide(options: &Options, cache: &Cache) -> Result<Plan> {
         pool: options.pool,
         start_timeout: options.start_timeout,
     })
+}
+
+/// The library that lets a server follow clocks; it is checked that clients can show theirs beside the socket.
+fn find_follower(socket_parent: &Path) -> Result<PathBuf> {
+    let memory = Path::new(CLOCKS_PARENT);
+    let is_same = |path: &Path| Some(path.metadata().ok()?.dev() == memory.metadata().ok()?.dev());
+    if is_same(socket_parent) != Some(true) {
+        let place = socket_parent.display();
+        return Err(Error::new(
+            Kind::Invalid,
+            format!(
+                "clock \"follow\" needs a socket directory in {CLOCKS_PARENT}, where clocks are shared; {place} is not"
+            ),
+        ));
+    }
+    let library = Helper::current()?.library();
+    if library.is_file() {
+        return Ok(library);
+    }
+    let what = format!("clock \"follow\" needs {}, which is missing; reinstall hermetic-sandbox", library.display());
+    Err(Error::new(Kind::Unavailable, what))
 }
 
 impl Plan {

@@ -1,6 +1,6 @@
 //! The program that supervisors are: this crate's own binary, or any program that hands its arguments on to [`crate::main`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::error::{Error, Kind, Result};
@@ -21,6 +21,13 @@ impl Helper {
     pub fn install(self) {
         // The first one stays: both name the same files.
         let _ = INSTALLED.set(self);
+    }
+
+    /// The engine's library, which lies beside the program.
+    pub fn library(&self) -> PathBuf {
+        // Where the dynamic linker starts the program, the last word names it.
+        let program = self.words.last().map(Path::new).filter(|word| word.is_absolute()).unwrap_or(&self.program);
+        program.with_file_name("libhermetic.so")
     }
 
     /// The program to start.

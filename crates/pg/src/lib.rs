@@ -46,7 +46,7 @@ pub use cluster::{url, Cluster, Info};
 pub use error::{Error, Kind, Result, KINDS};
 pub use helper::Helper;
 pub use name::{check_name, generate_name, NAME_LEN_MAX};
-pub use options::{Isolation, Options, POOL_DEPTH, POOL_DEPTH_MAX, SETTINGS};
+pub use options::{Clock, Isolation, Options, POOL_DEPTH, POOL_DEPTH_MAX, SETTINGS};
 pub use place::{check_socket_dir, socket_path_for, DATA_PARENTS, SOCKET_PARENTS, SUN_PATH_MAX};
 pub use registry::Run;
 pub use template::{Seed, Template};

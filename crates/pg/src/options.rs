@@ -51,6 +51,15 @@ pub enum Isolation {
     Namespace,
 }
 
+/// Which time the server's wall clock shows to its sessions. Its waits, and everything else, are real.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    #[default]
+    Real,
+    /// That of the sandbox which the process at the other end of a session is in, or the nearest of its parents.
+    Follow,
+}
+
 /// What a cluster is made from. [`Options::default`] is what the documentation calls the defaults.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -74,6 +83,7 @@ pub struct Options {
     /// Databases that are kept ready; 0 makes each when it is asked for.
     pub pool: usize,
     pub isolation: Isolation,
+    pub clock: Clock,
     /// The directory of prepared clusters.
     pub cache: Option<PathBuf>,
     /// What the template database holds, as a key that changes with its content; empty for an empty template.
@@ -100,6 +110,7 @@ impl Default for Options {
             settings: Vec::new(),
             pool: POOL_DEPTH,
             isolation: Isolation::Copy,
+            clock: Clock::Real,
             cache: None,
             seed_key: String::new(),
             is_lasting: false,
@@ -144,6 +155,13 @@ impl Options {
         if self.pool > POOL_DEPTH_MAX {
             return invalid(format!("pool {} is not accepted: 0 to {POOL_DEPTH_MAX} are", self.pool));
         }
+        if self.clock == Clock::Follow && self.isolation == Isolation::Namespace {
+            return invalid(
+                "clock \"follow\" is not accepted together with namespaces: in a process namespace of its own the server \
+                 does not see who its clients are"
+                    .to_owned(),
+            );
+        }
         for (name, value) in &self.settings {
             let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '.';
             if name.is_empty() || !name.chars().all(is_name) || value.contains('\0') {
@@ -178,6 +196,11 @@ mod tests {
         assert!(refused(|options| options.maintenance_db = "a\n".to_owned()).contains("maintenance_db"));
         assert!(refused(|options| options.start_timeout = Duration::ZERO).contains("start_timeout"));
         assert!(refused(|options| options.pool = 1000).contains("pool 1000"));
+        let mixed = |options: &mut Options| {
+            options.clock = Clock::Follow;
+            options.isolation = Isolation::Namespace;
+        };
+        assert!(refused(mixed).contains("together with namespaces"));
         let set = |name: &str| vec![(name.to_owned(), "x".to_owned())];
         assert!(refused(|options| options.settings = set("port")).contains("the launcher decides"));
         assert!(refused(|options| options.settings = set("a b")).contains("a b"));

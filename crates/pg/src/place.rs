@@ -12,6 +12,8 @@ pub const SUN_PATH_MAX: usize = 107;
 pub const DATA_PARENTS: [&str; 1] = ["/dev/shm"];
 /// Parents of socket directories: short paths.
 pub const SOCKET_PARENTS: [&str; 2] = ["/dev/shm", "/tmp"];
+/// The file system in which clocks are shared with a server that follows them.
+pub const CLOCKS_PARENT: &str = "/dev/shm";
 /// Room that a running cluster needs beside its prepared files: WAL, the log, first writes. In bytes.
 pub const ROOM_BYTES: u64 = 48 << 20;
 

@@ -1,6 +1,6 @@
 //! What a supervisor is told: every decision, made already. The supervisor applies it and decides nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Error, Kind, Result};
@@ -18,6 +18,11 @@ pub enum Source {
     Prepared(PathBuf),
 }
 
+/// The folder in which clients show their clocks, beside the socket: their paths are short, and the server can reach it.
+pub(crate) fn clocks_in(socket_dir: &Path) -> PathBuf {
+    socket_dir.join("clocks")
+}
+
 /// A decided start of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -32,6 +37,8 @@ pub struct Plan {
     pub source: Source,
     pub identity: Identity,
     pub isolation: Isolation,
+    /// The library through which the server follows its clients' clocks, if it does.
+    pub follower: Option<PathBuf>,
     pub port: u16,
     pub superuser: String,
     pub maintenance_db: String,
@@ -43,6 +50,11 @@ pub struct Plan {
 impl Plan {
     pub fn data_dir(&self) -> PathBuf {
         self.run.run_dir.join("data")
+    }
+
+    /// The folder in which clients show their clocks.
+    pub fn clocks(&self) -> PathBuf {
+        clocks_in(&self.run.socket_dir)
     }
 
     pub fn log(&self) -> PathBuf {
@@ -75,6 +87,7 @@ impl Plan {
             self.maintenance_db.clone(),
             self.pool.to_string(),
             self.start_timeout.as_millis().to_string(),
+            self.follower.as_ref().map(path).unwrap_or_default(),
         ];
         fields.extend(self.settings.iter().map(|(name, value)| format!("{name}={value}")));
         message::encode(&fields)
@@ -90,7 +103,7 @@ impl Plan {
     }
 
     fn from_fields(fields: &[String]) -> Option<Plan> {
-        let (fixed, settings) = fields.split_at_checked(18)?;
+        let (fixed, settings) = fields.split_at_checked(19)?;
         let path = |at: usize| Some(PathBuf::from(&fixed[at])).filter(|path: &PathBuf| path.is_absolute());
         if fixed[0] != "start" {
             return None;
@@ -116,6 +129,7 @@ impl Plan {
             maintenance_db: fixed[15].clone(),
             pool: fixed[16].parse().ok()?,
             start_timeout: Duration::from_millis(fixed[17].parse().ok()?),
+            follower: path(18),
             settings: settings
                 .iter()
                 .map(|setting| setting.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())))
@@ -146,6 +160,7 @@ mod tests {
             source: Source::Prepared("/c\t".into()),
             identity: Identity::Mapped,
             isolation: Isolation::Namespace,
+            follower: Some("/l".into()),
             port: 5432,
             superuser: "post\tgres".to_owned(),
             maintenance_db: "postgres".to_owned(),
@@ -154,7 +169,8 @@ mod tests {
             start_timeout: Duration::from_secs(60),
         };
         assert_eq!(Plan::decode(&plan.encode()), Ok(plan.clone()));
-        let other = Plan { source: Source::Initdb, share: Some("/x".into()), settings: Vec::new(), ..plan };
+        let other =
+            Plan { follower: None, source: Source::Initdb, share: Some("/x".into()), settings: Vec::new(), ..plan };
         assert_eq!(Plan::decode(&other.encode()), Ok(other));
         assert!(Plan::decode("stop\n").is_err());
     }

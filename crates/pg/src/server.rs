@@ -37,7 +37,7 @@ pub struct Server {
 
 /// A program of PostgreSQL, behind the stage: with our user, our locale, none of the caller's `PG…` variables, and a death
 /// signal.
-pub fn staged(plan: &Plan, program: &Path, isolation: Isolation) -> Result<Command> {
+pub fn staged(plan: &Plan, program: &Path, isolation: Isolation, preload: &Path) -> Result<Command> {
     let helper = Helper::current()?;
     let mut command = Command::new(&helper.program);
     command.args(&helper.words).arg("serve").arg(std::process::id().to_string());
@@ -51,7 +51,7 @@ pub fn staged(plan: &Plan, program: &Path, isolation: Isolation) -> Result<Comma
         (Isolation::Namespace, Source::Prepared(file)) => lower_of(file),
         _ => PathBuf::new(),
     };
-    command.arg(lower).arg(&plan.run.run_dir).arg(program);
+    command.arg(lower).arg(&plan.run.run_dir).arg(preload).arg(program);
     let home = plan.postgres.parent().unwrap_or(Path::new("/usr/bin")).to_string_lossy();
     let libraries = std::env::var_os("LD_LIBRARY_PATH");
     command.env_clear().env("PATH", format!("{home}:/usr/local/bin:/usr/bin:/bin"));
@@ -74,7 +74,11 @@ impl Server {
         let log = plan.log();
         let failed = || io(Kind::Start, format!("cannot start {}", plan.postgres.display()));
         let out = File::options().create(true).append(true).open(&log).map_err(failed())?;
-        let mut command = staged(plan, &plan.postgres, plan.isolation)?;
+        let preload = plan.follower.as_deref().unwrap_or(Path::new(""));
+        let mut command = staged(plan, &plan.postgres, plan.isolation, preload)?;
+        if plan.follower.is_some() {
+            command.env("HERMETIC_FOLLOW", plan.clocks());
+        }
         command.arg("-D").arg(plan.data_dir()).arg("-k").arg(&plan.run.socket_dir);
         command.arg("-p").arg(plan.port.to_string());
         let own = SETTINGS.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -107,6 +111,7 @@ impl Server {
             let failure = match Connection::open(&self.socket, &plan.superuser, "postgres") {
                 Ok(connection) => {
                     self.find_postmaster(plan);
+                    self.check_follower(plan)?;
                     return Ok(connection);
                 }
                 Err(failure) => failure,
@@ -127,6 +132,16 @@ impl Server {
                 return Err(self.failed(&format!("the server took longer than start_timeout ({seconds} s) to start")));
             }
             std::thread::sleep(POLL);
+        }
+    }
+
+    /// A server in which the library does not work would show real time and say nothing.
+    fn check_follower(&self, plan: &Plan) -> Result<()> {
+        match &plan.follower {
+            Some(library) if !plan.clocks().join("server").exists() => {
+                Err(self.failed(&format!("the server cannot follow clocks: it did not load {}", library.display())))
+            }
+            _ => Ok(()),
         }
     }
 

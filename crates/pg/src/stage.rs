@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::fd::IntoRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +14,7 @@ use rustix::process::{getegid, geteuid, getppid, set_parent_process_death_signal
 
 use crate::identity::mapped_id;
 
-/// `serve PARENT plain|USER:GROUP|mapped|overlay LOWER RUN_DIR PROGRAM ARGUMENT…`. Returns only when it fails.
+/// `serve PARENT plain|USER:GROUP|mapped|overlay LOWER RUN_DIR PRELOAD PROGRAM ARGUMENT…`. Returns only when it fails.
 pub fn run(arguments: &[OsString]) -> io::Error {
     match prepare(arguments) {
         Ok(mut command) => command.exec(),
@@ -22,11 +23,14 @@ pub fn run(arguments: &[OsString]) -> io::Error {
 }
 
 fn prepare(arguments: &[OsString]) -> io::Result<Command> {
-    let [parent, way, lower, run_dir, program, rest @ ..] = arguments else {
-        return Err(io::Error::other("serve PARENT plain|USER:GROUP|mapped|overlay LOWER RUN_DIR PROGRAM ARGUMENT..."));
+    let [parent, way, lower, run_dir, preload, program, rest @ ..] = arguments else {
+        return Err(io::Error::other(
+            "serve PARENT plain|USER:GROUP|mapped|overlay LOWER RUN_DIR PRELOAD PROGRAM ARGUMENT...",
+        ));
     };
     let run_dir = PathBuf::from(run_dir);
     let way = way.to_str().unwrap_or("");
+    let library = open_library(Path::new(preload))?;
     // The user is changed here and not by whoever starts this program, which may lie where that user cannot reach it; and
     // before anything else, because the kernel forgets the death signal of a process that changes its user.
     if let Some((user, group)) = way.split_once(':').and_then(|(user, group)| user.parse().ok().zip(group.parse().ok()))
@@ -50,7 +54,22 @@ fn prepare(arguments: &[OsString]) -> io::Result<Command> {
     let mut command = Command::new(program);
     // Not to keep a directory of the caller's busy; and the processes of a run are found by where they work.
     command.args(rest).current_dir(run_dir.join("data"));
+    if let Some(fd) = library {
+        command.env("LD_PRELOAD", format!("/proc/self/fd/{fd}"));
+    }
     Ok(command)
+}
+
+/// Opens a library that the program shall load: the user that it runs as may not be able to reach the file by its path. The
+/// descriptor stays open for the program.
+fn open_library(path: &Path) -> io::Result<Option<i32>> {
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let failed = |error: io::Error| io::Error::new(error.kind(), format!("cannot open {}: {error}", path.display()));
+    let file = fs::File::open(path).map_err(failed)?;
+    rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty())?;
+    Ok(Some(file.into_raw_fd()))
 }
 
 /// When the supervisor ends, however it does, the server is told to end at once. It tells its own children.

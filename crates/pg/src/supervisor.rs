@@ -217,6 +217,9 @@ fn make_directories(plan: &Plan) -> Result<()> {
     if plan.isolation == Isolation::Namespace {
         paths.push(plan.run.run_dir.join("room"));
     }
+    if plan.follower.is_some() {
+        paths.push(plan.clocks());
+    }
     for path in paths {
         let failed = || io_error(Kind::Unavailable, format!("cannot make {}", path.display()));
         std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(failed())?;
@@ -228,7 +231,7 @@ fn make_directories(plan: &Plan) -> Result<()> {
 }
 
 fn initdb(plan: &Plan) -> Result<()> {
-    let mut command = staged(plan, &plan.initdb, Isolation::Copy)?;
+    let mut command = staged(plan, &plan.initdb, Isolation::Copy, Path::new(""))?;
     command.arg("-D").arg(plan.data_dir()).arg("-U").arg(&plan.superuser);
     command.args(["--no-sync", "--no-locale", "--encoding=UTF8", "--wal-segsize=1"]);
     command.args(["--auth-local=trust", "--auth-host=reject"]);

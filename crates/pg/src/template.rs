@@ -104,7 +104,7 @@ fn make(cache: &Cache, options: &Options, plan: &Plan, entry: &str, seed: Option
     cache.tidy(entry);
     let parent = plan.run.run_dir.parent().unwrap_or(Path::new("/"));
     check_space(parent, crate::place::ROOM_BYTES * 2)?;
-    let plan = Plan { pool: 0, isolation: Isolation::Copy, share: None, ..plan.renamed()? };
+    let plan = Plan { pool: 0, isolation: Isolation::Copy, share: None, follower: None, ..plan.renamed()? };
     let cluster = Cluster::launch(&plan)?;
     let template = if seed.is_some() { TEMPLATE } else { "" };
     if let Some(seed) = seed {

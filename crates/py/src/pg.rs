@@ -1,10 +1,14 @@
 //! Throwaway PostgreSQL for Python: conversions around the crate `pg`. Names, defaults and error classes are Python's affair.
 
+#![allow(unsafe_code)]
+
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hermetic_abi::Text;
 use hermetic_pg::wire::unaligned;
-use hermetic_pg::{Binaries, Cluster, Error, Helper, Isolation, Kind, Options, Seed, Template};
+use hermetic_pg::{Binaries, Clock, Cluster, Error, Helper, Isolation, Kind, Options, Seed, Template};
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -66,6 +70,20 @@ pub fn install_helper() -> Result<(), Error> {
         Helper { program: linker.into(), words: vec![program.to_string_lossy().into_owned()] }
     };
     helper.install();
+    Ok(())
+}
+
+/// Shows this process's clocks to a server that follows them, or no more.
+fn show_clocks(cluster: &Cluster, is_on: bool) -> Result<(), Error> {
+    let Some(folder) = cluster.info().clocks() else { return Ok(()) };
+    let unavailable = |reason: &str| Error::new(Kind::Unavailable, reason);
+    let api = engine::attached().map_err(unavailable)?;
+    let mut error = Text::new();
+    let bytes = engine::slice(folder.as_os_str().as_bytes());
+    // SAFETY: both texts outlive the call.
+    if unsafe { (api.show_clocks)(bytes, i32::from(is_on), &raw mut error) } < 0 {
+        return Err(unavailable(error.as_str()));
+    }
     Ok(())
 }
 
@@ -142,6 +160,7 @@ struct Wanted {
     settings: Vec<(String, String)>,
     pool: usize,
     namespaces: bool,
+    clock: String,
     seed_key: String,
     share: Option<String>,
 }
@@ -154,6 +173,14 @@ impl Wanted {
                 format!("start_timeout {} is not accepted: a number of seconds above 0 is", self.start_timeout),
             )
         })?;
+        let clock = match self.clock.as_str() {
+            "real" => Clock::Real,
+            "follow" => Clock::Follow,
+            other => {
+                let what = format!("clock {other:?} is not accepted: \"real\" and \"follow\" are");
+                return Err(Error::new(Kind::Invalid, what));
+            }
+        };
         let binaries = self.binaries.clone();
         Ok(Options {
             port: self.port,
@@ -166,6 +193,7 @@ impl Wanted {
             settings: self.settings.clone(),
             pool: self.pool,
             isolation: if self.namespaces { Isolation::Namespace } else { Isolation::Copy },
+            clock,
             seed_key: self.seed_key.clone(),
             ..Options::from_environment()
         })
@@ -192,7 +220,10 @@ impl PgCluster {
         });
         match (result, raised) {
             (_, Some(raised)) => Err(raised),
-            (Ok(cluster), None) => Ok(PgCluster { cluster }),
+            (Ok(cluster), None) => {
+                show_clocks(&cluster, true).map_err(|error| raise(&error))?;
+                Ok(PgCluster { cluster })
+            }
             (Err(error), None) => Err(raise(&error)),
         }
     }
@@ -221,8 +252,10 @@ impl PgCluster {
     /// Ends this process's part of the cluster. Does nothing in a forked child, and nothing the second time.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || {
+            // In a forked child both do nothing to its parent's.
+            let shown = show_clocks(&self.cluster, false);
             self.cluster.stop();
-            Ok(())
+            shown
         })
     }
 

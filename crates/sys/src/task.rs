@@ -158,6 +158,26 @@ pub fn name(process: i32) -> Name {
     }
 }
 
+/// Where a process comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    pub parent: i32,
+    /// When it began, in the kernel's ticks: together with its number it names a process for good.
+    pub started: u64,
+}
+
+/// The parent and the start of a process; none where it is gone.
+pub fn origin(process: i32) -> Option<Origin> {
+    let stat = read(process, process, "stat");
+    let text = stat.text();
+    let after = text.iter().rposition(|&byte| byte == b')')?;
+    // Fields 4 and 22 of the whole line; the state, right after the name, is the third.
+    let mut fields = core::str::from_utf8(&text[after + 1..]).ok()?.split_ascii_whitespace();
+    let parent = fields.nth(1)?.parse().ok()?;
+    let started = fields.nth(17)?.parse().ok()?;
+    Some(Origin { parent, started })
+}
+
 /// How many threads a process has.
 pub fn threads(process: i32) -> Option<u64> {
     let stat = read(process, process, "stat");

@@ -70,6 +70,8 @@ const COMMANDS: &[Command] = &[
     },
 ];
 
+/// The variable that tells processes of the command where to show their clocks.
+const CLOCKS_VARIABLE: &str = "HERMETIC_CLOCKS";
 /// The variable that always holds the URL for a command.
 const URL_VARIABLE: &str = "HERMETIC_PG_URL";
 
@@ -133,6 +135,7 @@ fn run_command(parser: Parser, terminal: &mut Terminal<'_>) -> Result<Exit, Fail
     let mut command = std::process::Command::new(program);
     command.args(arguments).env(URL_VARIABLE, &address);
     command.envs(given.dsn_env.iter().map(|name| (name, &address)));
+    command.envs(run.info().clocks().map(|folder| (CLOCKS_VARIABLE, folder)));
     terminal.out.flush()?;
     let error = command.exec();
     // The lease is this process's, which now ends; but not before what was started has gone.
@@ -152,6 +155,7 @@ fn start(parser: Parser, terminal: &mut Terminal<'_>) -> Result<Exit, Failure> {
 
 fn describe(cluster: &Cluster, address: &str) -> String {
     let info = cluster.info();
+    let clocks = info.clocks().map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default();
     let (data_dir, socket_dir) = (info.data_dir.to_string_lossy(), info.socket_dir.to_string_lossy());
     object(&[
         ("run", Value::Text(&info.run)),
@@ -160,6 +164,7 @@ fn describe(cluster: &Cluster, address: &str) -> String {
         ("socket_dir", Value::Text(&socket_dir)),
         ("port", Value::Number(u64::from(info.port))),
         ("data_dir", Value::Text(&data_dir)),
+        ("clocks", Value::Text(&clocks)),
         ("supervisor", Value::Number(u64::from(info.supervisor))),
         ("owner", Value::Number(u64::from(info.owner))),
         ("version", Value::Text(&info.version)),

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use hermetic_pg::{key, Binaries, Isolation, Options};
+use hermetic_pg::{key, Binaries, Clock, Isolation, Options};
 use lexopt::{Arg, Parser, ValueExt};
 
 use crate::command::Command;
@@ -22,6 +22,7 @@ Options of run and start:
   --socket-parent DIR   where the socket directory is made (/dev/shm, /tmp)
   --set NAME=VALUE      a setting of the server (repeatable)
   --pool N              databases kept ready (8)
+  --clock follow        the sessions' wall clock is that of their client's sandbox; needs the engine's library
   --namespaces          start quicker, with the data where only the server sees it
 ";
 
@@ -82,6 +83,17 @@ impl Given {
             "data-parent" => options.data_parent = Some(parser.value()?.into()),
             "socket-parent" => options.socket_parent = Some(parser.value()?.into()),
             "pool" => options.pool = parser.value()?.parse()?,
+            "clock" => {
+                let text = parser.value()?.string()?;
+                options.clock = match text.as_str() {
+                    "real" => Clock::Real,
+                    "follow" => Clock::Follow,
+                    _ => {
+                        let what = format!("--clock {text:?} is not accepted");
+                        return Err(Failure::usage(what, "real and follow are"));
+                    }
+                };
+            }
             "namespaces" => options.isolation = Isolation::Namespace,
             "set" => {
                 let text = parser.value()?.string()?;

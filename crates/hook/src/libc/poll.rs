@@ -5,7 +5,7 @@
 
 use crate::parking::{self, Waited};
 use crate::table::hooks;
-use crate::{guard, wait};
+use crate::{follower, guard, wait};
 use core::ffi::{c_int, c_ulong};
 use hermetic_model::clock;
 use hermetic_sys::clock::set_errno;
@@ -74,7 +74,7 @@ pub fn wait_until(
     real: impl FnOnce(Limit) -> c_int,
 ) -> c_int {
     if limit == Limit::Now || guard::active().is_none() {
-        return real(limit);
+        return follower::waiting(limit.as_ns(), || real(limit));
     }
     let mut left_ns = limit.as_ns();
     loop {

@@ -5,7 +5,7 @@ use crate::address::Address;
 use crate::guard::Call;
 use crate::host::Registered;
 use crate::table::hooks;
-use crate::{descriptors, network, outside, parking, threads};
+use crate::{descriptors, follower, network, outside, parking, threads};
 use core::ffi::{c_int, c_uint, c_void};
 use core::net::IpAddr;
 use hermetic_model::clock;
@@ -95,7 +95,9 @@ pub unsafe extern "C" fn socket(family: c_int, kind: c_int, protocol: c_int) -> 
         return -1;
     }
     // SAFETY: the arguments are the program's.
-    unsafe { real::socket(family, kind, protocol) }
+    let fd = unsafe { real::socket(family, kind, protocol) };
+    outside::note_new(fd);
+    fd
 }
 
 /// Under a floor, listening where others could connect is judged like a connection to there; the loopback is this machine's own.
@@ -164,8 +166,8 @@ pub fn sent(fd: c_int, count: ssize_t) -> ssize_t {
 }
 
 pub fn received(fd: c_int, count: ssize_t) -> ssize_t {
-    if count >= 0 {
-        outside::note_received(fd);
+    if let Ok(count) = usize::try_from(count) {
+        outside::note_received(fd, count);
     }
     count
 }
@@ -333,7 +335,9 @@ pub unsafe extern "C" fn recvmmsg(
 
 pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the arguments are the program's.
-    received(fd, receiving(fd, || unsafe { real::recv(fd, buffer, len, flags) }))
+    let count = received(fd, receiving(fd, || unsafe { real::recv(fd, buffer, len, flags) }));
+    follower::received(count);
+    count
 }
 
 pub unsafe extern "C" fn recvfrom(
@@ -356,12 +360,19 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
     received(fd, receiving(fd, || unsafe { real::recvmsg(fd, message, flags) }))
 }
 
+/// Notes a connection that somebody else has made, if `fd` is one.
+fn accepted(fd: c_int) -> c_int {
+    outside::note_new(fd);
+    follower::note_accepted(fd);
+    fd
+}
+
 pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int {
     // SAFETY: the arguments are the program's.
-    receiving(fd, || unsafe { real::accept(fd, address, len) })
+    accepted(receiving(fd, || unsafe { real::accept(fd, address, len) }))
 }
 
 pub unsafe extern "C" fn accept4(fd: c_int, address: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int {
     // SAFETY: the arguments are the program's.
-    receiving(fd, || unsafe { real::accept4(fd, address, len, flags) })
+    accepted(receiving(fd, || unsafe { real::accept4(fd, address, len, flags) }))
 }

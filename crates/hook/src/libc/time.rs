@@ -1,5 +1,6 @@
 //! `<time.h>` and `<sys/time.h>`: clocks and sleeping.
 
+use crate::follower;
 use crate::guard::Call;
 use crate::host::Registered;
 use crate::parking::{self, Waited};
@@ -9,7 +10,7 @@ use core::ffi::{c_int, c_void};
 use hermetic_engine::time::Wait;
 use hermetic_model::clock::{self, Clock};
 use hermetic_sys::clock::{self as kernel, set_errno};
-use libc::{clock_t, clockid_t, time_t, timespec, timeval};
+use libc::{clock_t, clockid_t, itimerval, time_t, timespec, timeval};
 
 hooks! {
     #[Interpreter = clock_gettime_of_interpreter] clock_gettime(id: clockid_t, out: *mut timespec) -> c_int;
@@ -20,6 +21,7 @@ hooks! {
     nanosleep(request: *const timespec, left: *mut timespec) -> c_int;
     clock_nanosleep(id: clockid_t, flags: c_int, request: *const timespec, left: *mut timespec) -> c_int;
     thrd_sleep(request: *const timespec, left: *mut timespec) -> c_int;
+    setitimer(which: c_int, timer: *const itimerval, old: *mut itimerval) -> c_int;
 }
 
 const TIME_UTC: c_int = 1;
@@ -45,7 +47,7 @@ pub fn clock_of(id: clockid_t) -> Option<Clock> {
 /// What a kernel clock shows inside; none where the call is not part of a sandbox.
 #[inline(always)]
 pub fn read(id: clockid_t) -> Option<i64> {
-    let mut call = Call::enter()?;
+    let Some(mut call) = Call::enter() else { return if follower::is_any() { follower::read(id) } else { None } };
     let clock = clock_of(id)?;
     let (sandbox, thread) = call.parts();
     Some(sandbox.read_clock(thread, &Registered, clock, || kernel::read(id)))
@@ -258,4 +260,14 @@ pub unsafe extern "C" fn clock_nanosleep(
             unsafe { real::clock_nanosleep(libc::CLOCK_MONOTONIC, 0, &request, core::ptr::null_mut()) }
         }
     }
+}
+
+/// Timers of processes are real: time-outs of harnesses use them. A server that follows clocks is told when one is over.
+pub unsafe extern "C" fn setitimer(which: c_int, timer: *const itimerval, old: *mut itimerval) -> c_int {
+    // SAFETY: null, or the program's timer.
+    if let Some(timer) = unsafe { timer.as_ref() } {
+        follower::set_timer(which, timer);
+    }
+    // SAFETY: the arguments are the program's.
+    unsafe { real::setitimer(which, timer, old) }
 }

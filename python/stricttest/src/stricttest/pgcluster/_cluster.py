@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import hermetic
 from hermetic import _native
@@ -41,7 +41,8 @@ class EphemeralCluster:
     made when it is asked for); `seed` fills the template that every database is a copy of, and runs once for its
     content; `seed_depends` are files and directories whose content counts too; `seed_key` replaces that key;
     `namespaces` lets the server start quicker, with its data where only it sees them; `share` names a run whose
-    processes use one cluster.
+    processes use one cluster; `clock="follow"` lets `now()` and `clock_timestamp()` follow the sandbox of the process
+    that has connected.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class EphemeralCluster:
         seed_key: str | None = None,
         seed_depends: Sequence[str | Path] = (),
         namespaces: bool = False,
+        clock: Literal["real", "follow"] = "real",
         share: str | None = None,
     ) -> None:
         if not isinstance(dsn_env, str) or not dsn_env or "=" in dsn_env or "\0" in dsn_env:
@@ -84,6 +86,7 @@ class EphemeralCluster:
         self._seed_key = seed_key
         self._seed_depends = list(seed_depends)
         self._namespaces = namespaces
+        self._clock = clock
         self._share = share
         self._native: _native.PgCluster | None = None
         self._previous_dsn: str | None = None
@@ -115,6 +118,7 @@ class EphemeralCluster:
             "settings": list(self._settings.items()),
             "pool": self._pool,
             "namespaces": self._namespaces,
+            "clock": self._clock,
             "seed_key": key,
             "share": self._share,
         }

@@ -4,9 +4,10 @@
         with psycopg.connect(pg_database) as connection:
             ...
 
-Three settings of pytest's ini file shape them: `stricttest_pg_dsn_env` (the variable that a test's URL is exported
-under), `stricttest_pg_seed` (SQL files relative to the root, or `module:function`, one a line) and
-`stricttest_pg_settings` (server settings, `name=value`, one a line). All workers of a pytest-xdist run share one
+Four settings of pytest's ini file shape them: `stricttest_pg_dsn_env` (the variable that a test's URL is exported
+under), `stricttest_pg_seed` (SQL files relative to the root, or `module:function`, one a line),
+`stricttest_pg_settings` (server settings, `name=value`, one a line) and `stricttest_pg_clock` (`follow`: the server's
+clock is that of the test's sandbox). All workers of a pytest-xdist run share one
 cluster. A machine without PostgreSQL skips the tests that ask for it, unless HERMETIC_PROMISES names `postgres`.
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -40,6 +41,7 @@ class _Unexported(EphemeralCluster):
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("stricttest_pg_dsn_env", "variable that pg_database exports the URL of a test's database under")
     parser.addini("stricttest_pg_seed", "what fills every database: SQL files, or module:function", type="linelist")
+    parser.addini("stricttest_pg_clock", "whose time the server shows: real, or follow (the test's sandbox)")
     parser.addini("stricttest_pg_settings", "settings of the server, name=value", type="linelist")
 
 
@@ -64,6 +66,16 @@ def _settings(config: pytest.Config) -> dict[str, str]:
     return settings
 
 
+def _clock(config: pytest.Config) -> Literal["real", "follow"]:
+    match config.getini("stricttest_pg_clock") or "real":
+        case "real":
+            return "real"
+        case "follow":
+            return "follow"
+        case other:
+            raise pytest.UsageError(f"stricttest_pg_clock: {other!r} is not accepted: real and follow are")
+
+
 def _run_of(config: pytest.Config) -> str | None:
     """What the workers of one run have in common; nothing for a run without workers."""
     given: dict[str, Any] | None = getattr(config, "workerinput", None)
@@ -79,6 +91,7 @@ def pg_cluster(request: pytest.FixtureRequest) -> Iterator[EphemeralCluster]:
         config.getini("stricttest_pg_dsn_env") or "unexported",
         seed=seed or None,
         settings=_settings(config),
+        clock=_clock(config),
         share=_run_of(config),
     )
     try:
