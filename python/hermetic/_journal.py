@@ -173,6 +173,8 @@ class Recorded:
             yield f"the recording allowed network access ({allowed}): its traffic is not in the journal"
         if self.config.get("clock") == "off":
             yield "the recording left the clock real: its readings are not in the journal"
+        for name in native().missing_generators(self.raw):
+            yield f"the recording drew from the generator {name}, which is not there now: what it gives does not replay"
         recorded = self.head.get("test")
         if recorded and test and recorded != test:
             yield f"the journal was recorded for another test: {recorded}"

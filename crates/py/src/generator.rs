@@ -7,6 +7,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
 /// `int index; uint32_t state[624];` of `RandomObject`.
@@ -15,10 +16,18 @@ pub const STATE_LEN: usize = WORDS * 4;
 /// `PyObject_HEAD` of a build with an interpreter lock.
 const HEADER_LEN: usize = 16;
 
-/// `random._inst` and the way to its state.
+/// Whether the state lies where we think; measured once, on the global generator.
+static IS_DIRECT: PyOnceLock<bool> = PyOnceLock::new();
+
+/// `random._inst` and the way to seed it.
 pub struct Generator {
-    instance: Py<PyAny>,
+    twister: Twister,
     seed: Py<PyAny>,
+}
+
+/// Any instance of `random.Random`, and the way to its state.
+pub struct Twister {
+    instance: Py<PyAny>,
     is_direct: bool,
 }
 
@@ -34,14 +43,35 @@ impl Generator {
         let instance = py.import("random")?.getattr("_inst")?;
         let base = py.import("_random")?.getattr("Random")?;
         let seed = base.getattr("seed")?.call_method1("__get__", (&instance,))?;
-        let mut generator = Generator { instance: instance.unbind(), seed: seed.unbind(), is_direct: true };
-        generator.is_direct = generator.is_where_expected(py).unwrap_or(false);
-        Ok(generator)
+        Ok(Generator { twister: Twister::of(&instance), seed: seed.unbind() })
     }
 
     /// Whether the state is copied as memory.
     pub fn is_direct(&self) -> bool {
-        self.is_direct
+        self.twister.is_direct
+    }
+
+    pub fn save(&self, py: Python<'_>) -> PyResult<State> {
+        self.twister.save(py)
+    }
+
+    pub fn restore(&self, py: Python<'_>, state: &State) -> PyResult<()> {
+        self.twister.restore(py, state)
+    }
+
+    /// Exactly `random.seed(seed)` for an integer.
+    pub fn seed(&self, py: Python<'_>, seed: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.seed.call1(py, (seed,))?;
+        self.twister.instance.setattr(py, "gauss_next", py.None())
+    }
+}
+
+impl Twister {
+    pub fn of(instance: &Bound<'_, PyAny>) -> Twister {
+        let py = instance.py();
+        let mut twister = Twister { instance: instance.clone().unbind(), is_direct: false };
+        twister.is_direct = *IS_DIRECT.get_or_init(py, || twister.is_where_expected(py).unwrap_or(false));
+        twister
     }
 
     pub fn save(&self, py: Python<'_>) -> PyResult<State> {
@@ -61,12 +91,6 @@ impl Generator {
         // SAFETY: as in `save`.
         unsafe { core::ptr::copy_nonoverlapping(state.words.as_ptr(), self.address(), STATE_LEN) };
         self.instance.setattr(py, "gauss_next", &state.gauss)
-    }
-
-    /// Exactly `random.seed(seed)` for an integer.
-    pub fn seed(&self, py: Python<'_>, seed: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.seed.call1(py, (seed,))?;
-        self.instance.setattr(py, "gauss_next", py.None())
     }
 
     fn address(&self) -> *mut u8 {
@@ -111,7 +135,44 @@ impl Generator {
     }
 }
 
+/// Number of bytes of a written state: the words, and the waiting Gaussian number behind a byte that says whether there is one.
+const WRITTEN_LEN: usize = STATE_LEN + 1 + 8;
+
 impl State {
+    /// The state as bytes that any machine can read.
+    pub fn write(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
+        let gauss: Option<f64> = self.gauss.extract(py)?;
+        let mut bytes = Vec::with_capacity(WRITTEN_LEN);
+        bytes.extend(self.numbers().flat_map(u32::to_le_bytes));
+        bytes.push(u8::from(gauss.is_some()));
+        bytes.extend(gauss.unwrap_or(0.0).to_le_bytes());
+        Ok(bytes)
+    }
+
+    /// Reads what [`State::write`] wrote; None for anything else.
+    pub fn read(py: Python<'_>, bytes: &[u8]) -> PyResult<Option<State>> {
+        if bytes.len() != WRITTEN_LEN {
+            return Ok(None);
+        }
+        let (numbers, gauss) = bytes.split_at(STATE_LEN);
+        let mut words = Box::new([0; STATE_LEN]);
+        for (slot, number) in words.chunks_exact_mut(4).zip(numbers.chunks_exact(4)) {
+            let number = u32::from_le_bytes([number[0], number[1], number[2], number[3]]);
+            slot.copy_from_slice(&number.to_ne_bytes());
+        }
+        let value = gauss[1..].try_into().map(f64::from_le_bytes).unwrap_or_default();
+        let gauss = (gauss[0] != 0).then_some(value).into_pyobject(py)?.unbind();
+        let state = State { words, gauss };
+        // The index is used as it is by the generator: a damaged one would lead out of the array.
+        let is_valid = state.numbers().next() <= Some(WORDS as u32 - 1);
+        Ok(is_valid.then_some(state))
+    }
+
+    /// Whether nothing was drawn between the two.
+    pub fn is_same(&self, py: Python<'_>, other: &State) -> PyResult<bool> {
+        Ok(self.words == other.words && self.gauss.bind(py).eq(&other.gauss)?)
+    }
+
     fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
         self.words.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
     }

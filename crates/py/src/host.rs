@@ -330,9 +330,18 @@ fn line(place: Place) -> u32 {
     u32::try_from(to_line(place.code as *mut ffi::PyObject, frame::bytecode_offset(place))).unwrap_or(0)
 }
 
+/// Whether a file belongs neither to an installed package nor to the standard library.
+pub fn is_project_file(file: &str) -> bool {
+    let is_installed = INSTALLED.iter().any(|folder| file.contains(folder));
+    !is_installed && !LENT.get().is_some_and(|lent| file.starts_with(lent.library.as_str()))
+}
+
+/// Folders that hold installed packages.
+const INSTALLED: [&str; 2] = ["/site-packages/", "/dist-packages/"];
+
 /// Spells a file name so that it is equal on another machine where that is possible.
 pub fn spell(file: &str) -> String {
-    for folder in ["/site-packages/", "/dist-packages/"] {
+    for folder in INSTALLED {
         if let Some(at) = file.rfind(folder) {
             return file[at + folder.len()..].to_owned();
         }

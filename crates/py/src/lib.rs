@@ -7,7 +7,7 @@
 //! | `audit` | the language ring of the network |
 //! | `floor`, `floor_audit` | the floor under all sandboxes: settings, environment, programs, files |
 //! | `door` | the way in and out: the plain case, and what no error may cut short |
-//! | `session` | entry, exit, suspend, resume; uses `generator`, `numpy`, `environment`, `attributes` |
+//! | `session` | entry, exit, suspend, resume; uses `generator`, `generators`, `numpy`, `environment`, `attributes` |
 //! | `journal_file` | journals on disk |
 //! | `real` | the door to the real world |
 //! | `pg` | throwaway PostgreSQL clusters |
@@ -28,6 +28,7 @@ mod floor;
 mod floor_audit;
 mod frame;
 mod generator;
+mod generators;
 mod host;
 mod journal_file;
 mod numpy;
@@ -52,6 +53,8 @@ mod _native {
         floor_note_process, floor_pending, floor_plan, floor_push, floor_settings, floor_take, floor_temp_trouble,
         floor_watch, floor_watch_now, set_home,
     };
+    #[pymodule_export]
+    use crate::generators::missing_generators;
     #[pymodule_export]
     use crate::host::{current_place, is_frame_direct};
     #[pymodule_export]

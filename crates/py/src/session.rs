@@ -15,6 +15,7 @@ use crate::attributes::{self, Attributes};
 use crate::environment::{self, Changes, Environment};
 use crate::findings::{self, Finding};
 use crate::generator::{self, Generator};
+use crate::generators::{self, Kept};
 use crate::{audit, engine, errors, host, journal_file, numpy, real};
 
 static GENERATOR: PyOnceLock<Generator> = PyOnceLock::new();
@@ -111,6 +112,10 @@ pub struct Session {
     random: Option<generator::State>,
     numpy: Option<(Py<PyAny>, numpy::State)>,
     is_numpy_watched: bool,
+    /// While recording, the states at entry of generators that modules keep.
+    kept: Vec<Kept>,
+    /// While replaying, those of the other world.
+    replayed: Vec<Kept>,
     attributes: Option<Attributes>,
     outcome: Outcome,
 }
@@ -135,6 +140,7 @@ impl Session {
         self.require(py, &[Phase::Inside, Phase::Suspended])?;
         let was_inside = self.phase == Phase::Inside;
         let api = usable(py)?;
+        let written = self.write_generators(py);
         self.phase = Phase::Left;
         // SAFETY: `outcome` is writable.
         let code = unsafe { (api.leave)(self.id, &raw mut self.outcome) };
@@ -146,6 +152,7 @@ impl Session {
             return Err(errors::sandbox(py, &format!("the engine did not leave sandbox {} (status {code})", self.id)));
         }
         restored?;
+        written?;
         Ok((self.outcome.findings, self.outcome.fatal))
     }
 
@@ -300,7 +307,10 @@ impl Session {
     fn enter_with(&mut self, plan: &Plan, seed: &Bound<'_, PyAny>, journals: Journals<'_>) -> PyResult<()> {
         let py = seed.py();
         self.require(py, &[Phase::Open])?;
-        let entered = self.set_aside(plan, seed).and_then(|()| self.enter_engine(plan, seed, &journals));
+        let entered = self
+            .set_aside(plan, seed)
+            .and_then(|()| self.set_generators(plan, &modules(py)?, &journals))
+            .and_then(|()| self.enter_engine(plan, seed, &journals));
         if let Err(error) = entered {
             self.phase = Phase::Left;
             // The first error is the one that matters; what cannot be restored after it has no better place to go.
@@ -341,6 +351,33 @@ impl Session {
         }
         let has_clock = plan.flags & flag::CLOCK != 0;
         self.attributes = Some(Attributes::enter(&modules, has_clock, plan.numpy, plan.now_ns)?);
+        Ok(())
+    }
+
+    /// What modules keep of generators: remembered for a recording, put in place for a replay.
+    fn set_generators(&mut self, plan: &Plan, modules: &Bound<'_, PyDict>, journals: &Journals<'_>) -> PyResult<()> {
+        let py = modules.py();
+        if !plan.random {
+            return Ok(());
+        }
+        if journals.record.is_some() {
+            self.kept = generators::keep_all(py, modules)?;
+        }
+        if let Some(raw) = journals.replay {
+            self.replayed = generators::recorded(py, modules, raw)?;
+            self.replayed.iter_mut().try_for_each(|kept| kept.swap(py))?;
+        }
+        Ok(())
+    }
+
+    /// Writes into the journal how the generators began that the block has drawn from.
+    fn write_generators(&mut self, py: Python<'_>) -> PyResult<()> {
+        let api = usable(py)?;
+        for kept in std::mem::take(&mut self.kept) {
+            let Some((name, state)) = kept.if_used(py)? else { continue };
+            // SAFETY: both slices outlive the call. A full disk is told of by the engine.
+            unsafe { (api.record_state)(self.id, engine::slice(name.as_bytes()), engine::slice(&state)) };
+        }
         Ok(())
     }
 
@@ -403,6 +440,7 @@ impl Session {
 
     /// Exchanges the state of this world with that of the other one.
     fn exchange(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.replayed.iter_mut().try_for_each(|kept| kept.swap(py))?;
         if let Some(attributes) = &mut self.attributes {
             attributes.swap(py)?;
         }

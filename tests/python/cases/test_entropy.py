@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import random
 import secrets
 import ssl
+import sys
 import tempfile
+import types
 import uuid
 
 import hermetic
@@ -141,14 +144,84 @@ def test_a_replay_feeds_back_every_generator(tmp_path):
         assert draw_all(numpy) == recorded
 
 
-@pytest.mark.case("h60")
-@pytest.mark.xfail(strict=True, reason="the state of a generator made before the sandbox lies in memory, not in a call")
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_replay_feeds_back_generators_made_earlier(tmp_path):
+class Shop:
+    """Keeps a generator in its class, and one in each object."""
+
+    numbers = random.Random(7)
+
+    def __init__(self):
+        self.codes = random.Random()
+
+
+MADE, SHOP = random.Random(), Shop()
+
+
+def made_earlier(numpy) -> list[float]:
+    return [
+        MADE.gauss(0, 1),
+        Shop.numbers.random(),
+        SHOP.codes.random(),
+        float(numpy.MADE.random()),
+        float(numpy.LEGACY.standard_normal()),
+    ]
+
+
+@pytest.fixture
+def numpy_generators(monkeypatch):
+    """A module with generators of NumPy, imported before the sandbox."""
     numpy = pytest.importorskip("numpy")
+    module = types.ModuleType("numpy_generators")
+    module.MADE = numpy.random.default_rng()
+    module.LEGACY = numpy.random.RandomState()
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return module
+
+
+@pytest.mark.case("h60")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_replay_feeds_back_generators_made_earlier(tmp_path, numpy_generators):
     path = tmp_path / "kept.journal"
-    made, drawn = random.Random(), numpy.random.default_rng()
+    MADE.gauss(0, 1)  # leaves its twin behind
     with hermetic.sandbox(record=str(path)):
-        recorded = made.random(), float(drawn.random())
+        recorded = made_earlier(numpy_generators)
+    between = made_earlier(numpy_generators)
+    twin = [MADE.getstate(), Shop.numbers.getstate()]
     with hermetic.sandbox(replay=str(path)):
-        assert (made.random(), float(drawn.random())) == recorded
+        assert made_earlier(numpy_generators) == recorded != between
+    assert [MADE.getstate(), Shop.numbers.getstate()] == twin
+
+
+@pytest.mark.case("h60")
+def test_only_generators_that_were_drawn_from_stand_in_the_journal(tmp_path):
+    quiet, loud = str(tmp_path / "quiet.json"), str(tmp_path / "loud.json")
+    with hermetic.sandbox(record=quiet):
+        pass
+    with hermetic.sandbox(record=loud):
+        MADE.random()
+    names = [[event["name"] for event in events_of(path) if "name" in event] for path in (quiet, loud)]
+    assert names == [[], [f"generator {__name__}.MADE"]]
+
+
+def events_of(path: str) -> list[dict[str, object]]:
+    with open(path) as file:
+        return json.load(file)["events"]
+
+
+@pytest.mark.case("h60")
+def test_a_recorded_generator_that_is_gone_is_named(program):
+    source = """
+    import hermetic, random, warnings
+    G = random.Random()
+    with hermetic.sandbox(record="kept.journal"):
+        G.random()
+    """
+    assert program(source).code == 0
+    told = program(
+        """
+        import hermetic, warnings
+        with warnings.catch_warnings(record=True) as caught, hermetic.sandbox(replay="kept.journal"):
+            pass
+        print("TOLD", *[w.message for w in caught if "generator" in str(w.message)])
+        """
+    )
+    assert "the generator __main__.G, which is not there now" in told.text, told.text
