@@ -343,7 +343,7 @@ class Sandbox(_Door):
     def keep_journal(self, path: str | os.PathLike[str]) -> None:
         """For harnesses, after the exit and before the next entry: finishes what was recorded, to the file `path`."""
         if self._handle is None:
-            raise SandboxError("this Sandbox was never entered, so there is no journal to keep")
+            raise SandboxError("this Sandbox recorded no journal, so there is none to keep")
         self._handle._session.keep_journal(os.fspath(path))
 
     def discard_journal(self) -> None:

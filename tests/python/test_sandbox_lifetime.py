@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import threading
@@ -221,3 +222,37 @@ def test_forked_children_with_sandboxes_of_their_own_have_their_own_clocks():
     for index in range(2):
         os.write(gates[2 + index][1], b"!")
     assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children] == [0, 0]
+
+
+@pytest.mark.parametrize("options", [{}, {"rng": "off", "network": "allow"}, {"fs": "isolate"}, {"env": {"A": "1"}}])
+def test_sandboxes_leave_nothing_in_memory(options):
+    def enter() -> None:
+        with hermetic.sandbox(**options) as sb:
+            sb.clock.advance(1)
+
+    def objects() -> int:
+        gc.collect()
+        return len(gc.get_objects())
+
+    enter()
+    before = objects()
+    for _ in range(50):
+        enter()
+    assert objects() - before < 50
+
+
+def test_a_plain_sandbox_is_gone_without_a_collection():
+    def sandboxes() -> int:
+        return sum(isinstance(one, (hermetic.Sandbox, hermetic.SandboxHandle)) for one in gc.get_objects())
+
+    with hermetic.sandbox(seed=1):
+        pass
+    gc.disable()
+    try:
+        before = sandboxes()
+        with hermetic.sandbox(seed=1) as sb:
+            assert sandboxes() == before + 2
+        del sb
+        assert sandboxes() == before
+    finally:
+        gc.enable()

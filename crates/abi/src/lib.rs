@@ -331,6 +331,10 @@ pub struct Api {
     /// Everything this thread does until the matching `real_end` is real (nests).
     pub real_begin: unsafe extern "C" fn(),
     pub real_end: unsafe extern "C" fn(),
+    /// What this thread does until the matching `chance_end` is no part of the program's course, as in a garbage collection:
+    /// nothing ticks, and a replay neither misses it nor expects it. Does not nest.
+    pub chance_begin: unsafe extern "C" fn(),
+    pub chance_end: unsafe extern "C" fn(),
     /// Adds a policy entry. INVALID names what is wrong with it.
     pub allow: unsafe extern "C" fn(id: i64, entry: Slice, error: *mut Text) -> i32,
     /// May this thread talk to that address (`struct sockaddr`)? REFUSED fills the finding, which is then also recorded.

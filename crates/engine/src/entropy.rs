@@ -31,9 +31,9 @@ impl Sandbox {
                 if !real(buffer) {
                     return false;
                 }
-                let number = self.level(thread).number;
+                let (number, by_chance) = self.level(thread).voice();
                 if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
-                    let (site, importing) = recorder.site(host);
+                    let (site, importing) = recorder.site(host, by_chance);
                     recorder.append(&Event::Entropy { thread: number, site, source, bytes: buffer, importing });
                 }
                 true
@@ -46,12 +46,13 @@ impl Sandbox {
     }
 
     fn replay_bytes(&self, thread: &mut Thread, host: &dyn Host, source: Source, buffer: &mut [u8]) {
-        let pedigree = self.level(thread).pedigree;
+        let level = self.level(thread);
+        let (pedigree, by_chance) = (level.pedigree, level.is_by_chance());
         let miss = {
             let mut tape = lock(&self.tape);
             match &mut *tape {
                 Tape::Replayer(replayer) => {
-                    let (site, importing) = replayer.site(host);
+                    let (site, importing) = replayer.site(host, by_chance);
                     match replayer.next(pedigree, Kind::Entropy, site, importing) {
                         Ok(Value::Bytes(range)) if range.len() == buffer.len() => {
                             buffer.copy_from_slice(replayer.bytes(range));
@@ -97,9 +98,9 @@ impl Sandbox {
     /// Writes down in which order a directory was listed; `names` are separated by NUL.
     pub fn record_listing(&self, thread: &mut Thread, host: &dyn Host, names: &[u8]) {
         self.commit(thread, host);
-        let number = self.level(thread).number;
+        let (number, by_chance) = self.level(thread).voice();
         if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
-            let (site, importing) = recorder.site(host);
+            let (site, importing) = recorder.site(host, by_chance);
             recorder.append(&Event::Listing { thread: number, site, names, importing });
         }
     }
@@ -112,12 +113,13 @@ impl Sandbox {
         names: &mut [T],
         name: impl Fn(&T) -> &'n [u8],
     ) {
-        let pedigree = self.level(thread).pedigree;
+        let level = self.level(thread);
+        let (pedigree, by_chance) = (level.pedigree, level.is_by_chance());
         let miss = {
             let mut tape = lock(&self.tape);
             match &mut *tape {
                 Tape::Replayer(replayer) => {
-                    let (site, importing) = replayer.site(host);
+                    let (site, importing) = replayer.site(host, by_chance);
                     match replayer.next(pedigree, Kind::Listing, site, importing) {
                         Ok(Value::Listing(listing)) => {
                             let rank = |entry: &T| replayer.rank(listing, name(entry));

@@ -40,7 +40,7 @@ impl Sandbox {
         self.commit(thread, host);
         let number = self.level(thread).number;
         if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
-            let (site, _) = recorder.site(host);
+            let (site, _) = recorder.site(host, false);
             let subject = found.subject.as_str();
             recorder.append(&Event::Refusal { thread: number, site, subject, port: found.port });
         }

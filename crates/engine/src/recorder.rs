@@ -32,15 +32,16 @@ impl Recorder {
         Ok(Recorder { sink, encoder, sites: Sites::default(), unannounced: Vec::new(), is_full: false })
     }
 
-    /// The site of the calling thread, and whether it is importing. The journal learns of the site with its first event:
-    /// what is read there may turn out to be no reading of the program.
+    /// The site of the calling thread, and whether it is importing, or there by chance. The journal learns of the
+    /// site with its first event: what is read there may turn out to be no reading of the program.
     #[inline]
-    pub fn site(&mut self, host: &dyn Host) -> (u32, bool) {
+    pub fn site(&mut self, host: &dyn Host, by_chance: bool) -> (u32, bool) {
         let Recorder { sites, unannounced, .. } = self;
-        sites.current(host, |text| {
+        let (id, is_importing) = sites.current(host, |text| {
             unannounced.push(Some(Box::new(text.clone())));
             unannounced.len() as u32
-        })
+        });
+        (id, is_importing || by_chance)
     }
 
     /// Appends an event. After the first that found no room nothing more is written: what is there stays truthful.

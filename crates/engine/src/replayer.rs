@@ -190,10 +190,10 @@ impl Replayer {
     }
 
     /// The function that the calling thread is in, by the number of its first site in the journal (or a number that the
-    /// journal does not have), and whether the thread is importing.
-    pub fn site(&mut self, host: &dyn Host) -> (u32, bool) {
+    /// journal does not have), and whether the thread is importing, or there by chance.
+    pub fn site(&mut self, host: &dyn Host, by_chance: bool) -> (u32, bool) {
         let Replayer { sites, functions, descriptions, next_unknown, .. } = self;
-        sites.current(host, |text| {
+        let (id, is_importing) = sites.current(host, |text| {
             let known = functions.get(&function_hash(text.file.as_str(), text.function.as_str())).copied();
             match known.filter(|&id| descriptions[id as usize].is_function_of(text)) {
                 Some(id) => id,
@@ -202,7 +202,8 @@ impl Replayer {
                     *next_unknown
                 }
             }
-        })
+        });
+        (id, is_importing || by_chance)
     }
 
     /// The next answer of that kind for that thread at that site. It will not be given again.

@@ -82,9 +82,10 @@ impl Sandbox {
         real: impl FnOnce() -> i64,
     ) -> i64 {
         let level = self.level(thread);
+        let by_chance = level.is_by_chance();
         let value_ns = real().saturating_add(self.time.now().monotonic(0));
         if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
-            let (site, importing) = recorder.site(host);
+            let (site, importing) = recorder.site(host, by_chance);
             level.tentative = Some(Tentative { place, answer: Answer::Real { site, importing, value_ns } });
         }
         value_ns
@@ -92,11 +93,11 @@ impl Sandbox {
 
     fn replay_tentatively(&self, thread: &mut Thread, host: &dyn Host, place: Option<Place>) -> i64 {
         let level = self.level(thread);
-        let pedigree = level.pedigree;
+        let (pedigree, by_chance) = (level.pedigree, level.is_by_chance());
         let miss = {
             let mut tape = lock(&self.tape);
             let Tape::Replayer(replayer) = &mut *tape else { return self.time.now().monotonic(0) };
-            let (site, importing) = replayer.site(host);
+            let (site, importing) = replayer.site(host, by_chance);
             match replayer.peek(pedigree, KIND, site, importing) {
                 Ok(Value::Clock(value_ns)) => {
                     let basis = Basis { value_ns, elapsed_ns: self.time.elapsed() };
@@ -159,6 +160,18 @@ impl Sandbox {
             }
             _ => {}
         }
+    }
+
+    /// What the thread does until [`end_chance`](Sandbox::end_chance) is no part of the program's course, as in a garbage
+    /// collection: nothing ticks, and a replay neither misses it nor waits for it.
+    pub fn begin_chance(&self, thread: &mut Thread, host: &dyn Host) {
+        self.commit(thread, host);
+        self.level(thread).begin_chance();
+    }
+
+    pub fn end_chance(&self, thread: &mut Thread, host: &dyn Host) {
+        self.commit(thread, host);
+        self.level(thread).end_chance();
     }
 
     /// As [`commit`](Sandbox::commit), for a thread that may never have taken part here: asking does not make it join.

@@ -60,6 +60,8 @@ pub struct Level {
     pub(crate) ticks: u64,
     /// What was read last, while it may still turn out to be no reading of the program.
     pub(crate) tentative: Option<Tentative>,
+    /// Readings that ticked before the thread came to what it does by chance now.
+    ticks_before_chance: Option<u64>,
     /// What deadlines count from.
     pub(crate) basis: Option<Basis>,
     /// Readings since time last moved, as this thread saw it.
@@ -87,6 +89,7 @@ impl Level {
         children: 0,
         ticks: 0,
         tentative: None,
+        ticks_before_chance: None,
         basis: None,
         still: 0,
         moves_seen: 0,
@@ -104,9 +107,32 @@ impl Level {
         self.children = 0;
         self.ticks = ticks;
         self.tentative = None;
+        self.ticks_before_chance = None;
         self.basis = None;
         (self.still, self.moves_seen) = (0, 0);
         self.is_keyed = false;
+    }
+
+    /// Its number in the journal, and whether it does by chance what it does.
+    pub(crate) fn voice(&self) -> (u32, bool) {
+        (self.number, self.is_by_chance())
+    }
+
+    /// Whether the thread does what it does by chance: when it comes to that says nothing about the program.
+    pub(crate) fn is_by_chance(&self) -> bool {
+        self.ticks_before_chance.is_some()
+    }
+
+    /// What the thread does from here on it does by chance.
+    pub(crate) fn begin_chance(&mut self) {
+        self.ticks_before_chance = Some(self.ticks);
+    }
+
+    /// That is over, and nothing has ticked.
+    pub(crate) fn end_chance(&mut self) {
+        if let Some(ticks) = self.ticks_before_chance.take() {
+            self.ticks = ticks;
+        }
     }
 
     pub(crate) fn key_streams(&mut self, key: &Key) {

@@ -297,12 +297,12 @@ impl Sandbox {
 
     #[inline]
     fn record_reading(&self, thread: &mut Thread, host: &dyn Host, clock: Clock, real: impl FnOnce() -> i64) -> i64 {
-        let number = self.level(thread).number;
+        let (number, by_chance) = self.level(thread).voice();
         let shift = if clock == Clock::Cpu { 0 } else { self.time.now().read(clock, 0) };
         let mut tape = lock(&self.tape);
         let value_ns = real().saturating_add(shift);
         if let Tape::Recorder(recorder) = &mut *tape {
-            let (site, importing) = recorder.site(host);
+            let (site, importing) = recorder.site(host, by_chance);
             recorder.append(&Event::Clock { thread: number, site, clock: journal_clock(clock), value_ns, importing });
         }
         value_ns
@@ -310,12 +310,12 @@ impl Sandbox {
 
     fn replay_reading(&self, thread: &mut Thread, host: &dyn Host, clock: Clock) -> i64 {
         let level = self.level(thread);
-        let pedigree = level.pedigree;
+        let (pedigree, by_chance) = (level.pedigree, level.is_by_chance());
         let kind = Kind::Clock(journal_clock(clock));
         let miss = {
             let mut tape = lock(&self.tape);
             let Tape::Replayer(replayer) = &mut *tape else { return self.time.now().read(clock, 0) };
-            let (site, importing) = replayer.site(host);
+            let (site, importing) = replayer.site(host, by_chance);
             match replayer.next(pedigree, kind, site, importing) {
                 Ok(Value::Clock(value_ns)) => {
                     let told = Basis { value_ns, elapsed_ns: self.time.elapsed() };
@@ -394,7 +394,7 @@ impl Sandbox {
             Mode::Record => {
                 let number = self.level(thread).number;
                 if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
-                    let (site, _) = recorder.site(host);
+                    let (site, _) = recorder.site(host, false);
                     let kind = WaitKind::Sleep;
                     recorder.append(&Event::Wait { thread: number, site, kind, duration_ns: ns });
                 }
@@ -477,7 +477,7 @@ impl Sandbox {
     pub fn record_jump(&self, thread: &mut Thread, host: &dyn Host, reason: Reason) {
         let number = self.level(thread).number;
         if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
-            let (site, _) = recorder.site(host);
+            let (site, _) = recorder.site(host, false);
             let to_ns = self.time.now().wall();
             recorder.append(&Event::Jump { thread: number, site, to_ns, reason });
         }

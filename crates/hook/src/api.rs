@@ -38,6 +38,8 @@ static API: Api = Api {
     real_entropy,
     real_begin,
     real_end,
+    chance_begin,
+    chance_end,
     allow,
     check_address,
     check_host,
@@ -568,6 +570,20 @@ unsafe extern "C" fn real_begin() {
 
 unsafe extern "C" fn real_end() {
     guard::real_end();
+}
+
+unsafe extern "C" fn chance_begin() {
+    if let Some(mut call) = Call::enter() {
+        let (sandbox, thread) = call.parts();
+        sandbox.begin_chance(thread, &Registered);
+    }
+}
+
+unsafe extern "C" fn chance_end() {
+    if let Some(mut call) = Call::enter() {
+        let (sandbox, thread) = call.parts();
+        sandbox.end_chance(thread, &Registered);
+    }
 }
 
 unsafe extern "C" fn allow(id: i64, entry: Slice, error: *mut Text) -> i32 {

@@ -4,6 +4,7 @@
 //! Python `__exit__`, the sandbox would never be left. And the plain case, no journals, directories or variables, is entered
 //! thousands of times in a suite: it takes no Python code at all. Every other case is put in order by `hermetic/_sandbox.py`.
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -90,6 +91,17 @@ impl Door {
         })
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self._handle)?;
+        visit.call(&self._session)?;
+        visit.call(&self._findings)
+    }
+
+    fn __clear__(&mut self) {
+        self._handle = None;
+        self._findings = None;
+    }
+
     /// For harnesses: the world is real again until `resume`.
     fn suspend(slf: &Bound<'_, Self>) -> PyResult<()> {
         hushed(|| slf.call_method0(pyo3::intern!(slf.py(), "_suspend")).map(drop))
@@ -135,7 +147,10 @@ fn leave_plain(slf: &Bound<'_, Door>, error: &Bound<'_, PyAny>) -> PyResult<()> 
         forget(active(py), handle.bind(py))?;
     }
     if let Ok((0, _)) = left {
-        slf.borrow_mut()._findings = Some(PyList::empty(py).into_any().unbind());
+        let mut own = slf.borrow_mut();
+        own._findings = Some(PyList::empty(py).into_any().unbind());
+        // The handle knows its sandbox: as nothing is left to be asked of it, the two go without a collection.
+        own._handle = None;
         return Ok(());
     }
     if let (Ok((_, 0)), false) = (&left, is_automatic) {
@@ -203,5 +218,12 @@ impl Handle {
             journal_path: None,
             _replay_warnings: None,
         }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self._sandbox)?;
+        visit.call(&self._session)?;
+        visit.call(&self._clock)?;
+        visit.call(&self.fs)
     }
 }

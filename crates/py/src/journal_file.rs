@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hermetic_journal::{finish, Form, Journal};
+use hermetic_journal::{finish, Event, Form, Journal};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -40,6 +40,18 @@ pub fn read_journal<'py>(py: Python<'py>, path: &str) -> PyResult<(String, Bound
     let bytes = read(py, path)?;
     let journal = decode(py, path, &bytes)?;
     Ok((journal.head_text().to_owned(), PyBytes::new(py, &journal.to_raw()), journal.event_count()))
+}
+
+/// What a front end wrote under a name into the journal at `path`; the last of it.
+#[pyfunction]
+pub fn journal_state<'py>(py: Python<'py>, path: &str, name: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let bytes = read(py, path)?;
+    let journal = decode(py, path, &bytes)?;
+    let found = journal.events().filter_map(|event| match event {
+        Event::State { name: own, bytes, .. } if own == name => Some(PyBytes::new(py, bytes)),
+        _ => None,
+    });
+    Ok(found.last())
 }
 
 fn read(py: Python<'_>, path: &str) -> PyResult<Vec<u8>> {

@@ -7,6 +7,7 @@
 //! | `audit` | the language ring of the network |
 //! | `floor`, `floor_audit` | the floor under all sandboxes: settings, environment, programs, files |
 //! | `door` | the way in and out: the plain case, and what no error may cut short |
+//! | `collection` | garbage collections, which happen by chance |
 //! | `session` | entry, exit, suspend, resume; uses `generator`, `generators`, `numpy`, `environment`, `attributes` |
 //! | `journal_file` | journals on disk |
 //! | `real` | the door to the real world |
@@ -18,6 +19,7 @@ use pyo3::prelude::*;
 mod attributes;
 mod audit;
 mod code;
+mod collection;
 mod console;
 mod door;
 mod engine;
@@ -58,7 +60,7 @@ mod _native {
     #[pymodule_export]
     use crate::host::{current_place, is_frame_direct};
     #[pymodule_export]
-    use crate::journal_file::{finish_journal, read_journal};
+    use crate::journal_file::{finish_journal, journal_state, read_journal};
     #[pymodule_export]
     use crate::pg::{
         pg_check_name, pg_check_socket_dir, pg_find_binaries, pg_generate_name, pg_sweep, pg_tables, PgCluster, PgError,

@@ -103,3 +103,19 @@ pub fn real_end() {
         unsafe { (api.real_end)() };
     }
 }
+
+/// What this thread does until [`chance_end`] is no part of the program's course.
+pub fn chance_begin() {
+    if let Ok(api) = engine::api() {
+        // SAFETY: the function takes nothing and may be called at any time.
+        unsafe { (api.chance_begin)() }
+    }
+}
+
+/// Ends what [`chance_begin`] began.
+pub fn chance_end() {
+    if let Ok(api) = engine::api() {
+        // SAFETY: as above.
+        unsafe { (api.chance_end)() }
+    }
+}

@@ -16,7 +16,7 @@ use crate::environment::{self, Changes, Environment};
 use crate::findings::{self, Finding};
 use crate::generator::{self, Generator};
 use crate::generators::{self, Kept};
-use crate::{audit, engine, errors, host, journal_file, numpy, real};
+use crate::{audit, collection, engine, errors, host, journal_file, numpy, real};
 
 static GENERATOR: PyOnceLock<Generator> = PyOnceLock::new();
 
@@ -152,6 +152,7 @@ impl Session {
             return Err(errors::sandbox(py, &format!("the engine did not leave sandbox {} (status {code})", self.id)));
         }
         restored?;
+        collection::end(py)?;
         written?;
         Ok((self.outcome.findings, self.outcome.fatal))
     }
@@ -266,6 +267,14 @@ impl Session {
         Ok(moves)
     }
 
+    /// Writes a front end's own bytes into the journal, under a name. Nothing where no journal is recorded.
+    fn record_state(&self, py: Python<'_>, name: &str, state: &[u8]) -> PyResult<()> {
+        self.require(py, &[Phase::Inside, Phase::Suspended])?;
+        // SAFETY: both slices outlive the call. A full disk is told of by the engine.
+        unsafe { (usable(py)?.record_state)(self.id, engine::slice(name.as_bytes()), engine::slice(state)) };
+        Ok(())
+    }
+
     /// Finishes the journal that was recorded and writes it to `path`, in the form that the name asks for.
     fn keep_journal(&self, py: Python<'_>, path: &str) -> PyResult<()> {
         journal_file::finish_to(py, self.raw_journal(py)?, path)
@@ -372,11 +381,10 @@ impl Session {
 
     /// Writes into the journal how the generators began that the block has drawn from.
     fn write_generators(&mut self, py: Python<'_>) -> PyResult<()> {
-        let api = usable(py)?;
         for kept in std::mem::take(&mut self.kept) {
-            let Some((name, state)) = kept.if_used(py)? else { continue };
-            // SAFETY: both slices outlive the call. A full disk is told of by the engine.
-            unsafe { (api.record_state)(self.id, engine::slice(name.as_bytes()), engine::slice(&state)) };
+            if let Some((name, state)) = kept.if_used(py)? {
+                self.record_state(py, &name, &state)?;
+            }
         }
         Ok(())
     }
@@ -406,6 +414,7 @@ impl Session {
             replay: engine::slice_or_absent(journals.replay),
             root: engine::slice(plan.root.as_bytes()),
         };
+        collection::begin(py)?;
         let mut error = Text::new();
         // SAFETY: everything that the configuration borrows outlives the call.
         let answer = unsafe { (api.enter)(&raw const config, &raw mut error) };
@@ -413,6 +422,7 @@ impl Session {
             self.id = answer;
             return Ok(());
         }
+        collection::end(py)?;
         if self.is_guarded {
             audit::end();
             self.is_guarded = false;

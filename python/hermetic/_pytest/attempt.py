@@ -15,8 +15,8 @@ import pytest
 
 import hermetic
 from hermetic import _native
-from hermetic._pytest import findings, surroundings
-from hermetic._pytest.neighbours import HypothesisRandom
+from hermetic._pytest import examples, findings, surroundings
+from hermetic._pytest.examples import Examples
 
 if TYPE_CHECKING:
     from hermetic._pytest.markers import Plan
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Attempt:
     __slots__ = (
         "_added",
-        "_hypothesis",
+        "_examples",
         "_is_paused",
         "_is_rearranged",
         "_judged",
@@ -56,11 +56,19 @@ class Attempt:
         self._told: set[tuple[str, str, str]] = set()
         self._judged: set[tuple[str, str, str]] = set()
         self.sandbox = sandbox
+        core = sys.modules.get("hypothesis.core")
+        if core is not None:
+            examples.begin_early()
         self.handle = sandbox.__enter__()
         self.seed = self.handle.seed if plan.options.get("rng") != "off" else None
         """What everything beside the sandbox itself is seeded with; None where randomness is left alone."""
-        core = sys.modules.get("hypothesis.core")
-        self._hypothesis = None if core is None or self.seed is None else HypothesisRandom(core, self.seed)
+        self._examples = None if core is None or self.seed is None else Examples(core, self.seed)
+        if self._examples is not None:
+            test = getattr(item, "obj", None)
+            if self.handle.mode == "record":
+                self._examples.record(test)
+            elif self.handle.mode == "replay" and self.handle.journal_path is not None:
+                self._examples.replay(test, self.handle.journal_path)
 
     def pause(self) -> None:
         """The world is real until `resume`. Where the test holds a sandbox of its own on top, that one stays."""
@@ -95,8 +103,9 @@ class Attempt:
         """Leaves the sandbox; what it noticed can still be asked for. If it is covered, it is left when it is
         uncovered."""
         self.is_over = True
-        if self._hypothesis is not None:
-            self._hypothesis.restore()
+        if self._examples is not None:
+            self._examples.write(self.sandbox)
+            self._examples.restore()
         if self.is_covered:
             return
         forgotten = 0

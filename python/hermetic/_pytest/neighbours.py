@@ -6,7 +6,6 @@ Each neighbour is looked for among the modules already imported: none is importe
 from __future__ import annotations
 
 import inspect
-import random
 import re
 import sys
 from contextlib import suppress
@@ -99,21 +98,3 @@ class Neighbours:
 
 def _is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
-
-
-class HypothesisRandom:
-    """Hypothesis draws the seed of each test from a generator of its own: a fresh one for the test, the old one
-    afterwards."""
-
-    def __init__(self, core: Any, seed: int) -> None:
-        # Kept per thread in newer releases, and as a global of the module before.
-        self._holder: Any = getattr(core, "threadlocal", core)
-        self._before = getattr(self._holder, "_hypothesis_global_random", None)
-        self._set(random.Random(seed))
-
-    def restore(self) -> None:
-        self._set(self._before)
-
-    def _set(self, value: random.Random | None) -> None:
-        if hasattr(self._holder, "_hypothesis_global_random"):
-            self._holder._hypothesis_global_random = value

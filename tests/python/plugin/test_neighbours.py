@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 import pytest
 
 
@@ -27,6 +30,51 @@ def test_hypothesis_examples_repeat_with_the_base_seed(suite):
     ]
     assert said[0] and said[0] == said[1] == said[2] and said[0][0].endswith("False")
     assert suite.run("-s", "--hermetic-all", "--hermetic-seed=2", plugins=("hypothesis",)).said("SEEN") != said[0]
+
+
+PROPERTIES = """
+import gc, random, time
+from hypothesis import given, strategies as st
+@given(st.lists(st.integers(0, 10**9), max_size=20))
+def test_1(numbers):
+    gc.collect(0)
+    assert sum(numbers) + time.time_ns() % 1000 + random.random() < 10**6, time.time()
+"""
+
+
+@pytest.mark.parametrize("recorded_on", [{"CI": "true"}, {}])
+@pytest.mark.parametrize("replayed_on", [{"CI": "true"}, {}])
+def test_a_recorded_property_replays_whatever_profile_hypothesis_takes(suite, recorded_on, replayed_on):
+    suite.write({"test_a.py": PROPERTIES})
+    environment = {"HYPOTHESIS_STORAGE_DIRECTORY": str(suite.root / "saved"), **recorded_on}
+    recorded = suite.run(
+        "--hermetic-all", "--hermetic-record=journals", plugins=("hypothesis",), environment=environment
+    )
+    (journal,) = suite.journals()
+    environment = {"HYPOTHESIS_STORAGE_DIRECTORY": str(suite.root / "saved"), **replayed_on}
+    for _ in range(2):  # the first may save what the second would try before all others
+        again = suite.run(f"--hermetic-replay={journal}", plugins=("hypothesis",), environment=environment)
+        assert again.counts == {"failed": 1}, again.text
+        assert errors(again) == errors(recorded)
+
+
+def test_a_property_that_failed_before_replays_too(suite):
+    suite.write({"test_a.py": PROPERTIES})
+    environment = {"HYPOTHESIS_STORAGE_DIRECTORY": str(suite.root / "saved")}
+    arguments = ("--hermetic-all", "--hermetic-record=journals")
+    suite.run(*arguments, plugins=("hypothesis",), environment=environment)
+    for journal in suite.journals():
+        os.unlink(journal)
+    recorded = suite.run(*arguments, plugins=("hypothesis",), environment=environment)
+    (journal,) = suite.journals()
+    again = suite.run(f"--hermetic-replay={journal}", plugins=("hypothesis",))
+    assert errors(again) == errors(recorded)
+
+
+def errors(outcome) -> list[str]:
+    """The lines that tell of the failure, but for addresses and for the advice that only some profiles print."""
+    lines = [re.sub("0x[0-9a-f]+", "0x…", line) for line in outcome.text.splitlines() if line.startswith("E ")]
+    return [line for line in lines if line.strip("E ") and "reproduce" not in line]
 
 
 def test_hypothesis_failure_replays(suite):
