@@ -56,27 +56,26 @@ def head(
     config: dict[str, Any], pinned: list[str], seed: int, now_ns: int, test: str | None, root: str, attempt: int = 1
 ) -> bytes:
     """The head of a journal that begins now, as JSON."""
-    settings = dict(config)
-    if not isinstance(settings["network"], str):
-        settings["network"] = list(settings["network"])
-    settings.update(now=now_ns, seed=str(seed), pinned=pinned)
     # A suite records thousands of tests on one machine: what does not change from test to test is written out once.
-    machine = _written(_facts_now(), root, tuple(os.environ))
-    parts = {
-        "hermetic": native().__version__,
-        "test": test,
-        "attempt": attempt,
-        "created_at_ns": real.time_ns(),
-        "config": settings,
-    }
-    return f"{_encode(parts)[:-1]},{machine}}}".encode("utf-8", "backslashreplace")
+    return (
+        f'{{"hermetic":"{native().__version__}","test":{_encode(test)},"attempt":{attempt},'
+        f'"created_at_ns":{real.time_ns()},"config":{{{_settings(tuple(config.items()))},'
+        f'"now":{now_ns},"seed":"{seed}","pinned":{_encode(pinned)}}},'
+        f"{_machine(_facts_now(), root, tuple(os.environ))}}}"
+    ).encode("utf-8", "backslashreplace")
 
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
+@lru_cache(maxsize=64)
+def _settings(config: tuple[tuple[str, Any], ...]) -> str:
+    """The members of `config` that the options decide."""
+    return _encode({name: value for name, value in config if name not in ("now", "seed", "pinned")})[1:-1]
+
+
 @lru_cache(maxsize=16)
-def _written(facts: tuple[Any, ...], root: str, names: tuple[str, ...]) -> str:
+def _machine(facts: tuple[Any, ...], root: str, names: tuple[str, ...]) -> str:
     """The members of a head that tell of machine and environment; `facts` are those that can change while it runs."""
     return _encode({"fingerprint": fingerprint(root), "root": root, "env": sorted(names)})[1:-1]
 

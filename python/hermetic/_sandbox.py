@@ -476,6 +476,8 @@ class Sandbox(_Door):
         from hermetic import _environment
 
         assert self._undo is not None
+        if not (options["scrub_env"] or self._env or options["tz"]) and options["fs"] == "off":
+            return
         zone = os.environ.get("TZ")
         if options["scrub_env"]:
             _environment.scrub()

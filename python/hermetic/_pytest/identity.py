@@ -27,6 +27,7 @@ class Identities:
         self._root = str(config.rootpath)
         self._is_rooted = config.inipath is not None
         self._tops: dict[str, str] = {}
+        self._stable_paths: dict[str, str] = {}
 
     def seed(self, node: pytest.Item | pytest.Collector, *, suffix: str = "", base: int | None = None) -> int:
         """The seed of a test, or with `suffix` of something that belongs to a node; `base` replaces the session's."""
@@ -46,8 +47,11 @@ class Identities:
         if self._is_rooted or not node_id:
             return node_id
         path, separator, rest = node_id.partition("::")
-        file = str(getattr(node, "path", ""))
-        stable = os.path.relpath(file, self.root_of(node)).replace(os.sep, "/") if file else path
+        stable = self._stable_paths.get(path)
+        if stable is None:
+            file = str(getattr(node, "path", ""))
+            stable = os.path.relpath(file, self.root_of(node)).replace(os.sep, "/") if file else path
+            self._stable_paths[path] = stable
         return stable + separator + rest
 
     def root_of(self, node: pytest.Item | pytest.Collector) -> str:
