@@ -18,14 +18,14 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from environments import ensure
+from environments import add, ensure
 from interpreters import Interpreter, discover
-from rows import BENCH, ROWS, Pair, Row
+from rows import BENCH, ROWS, STRICT, Pair, Row
 from samples import ROOT, SampleFailed, python_of
 
 ENVIRONMENTS = sorted((ROOT / "benches" / "environments").glob("*.txt"))
 COMMAND = "make bench"
-NAMED = ("hermetic-sandbox", "pytest", "freezegun", "time-machine", "pytest-socket")
+NAMED = ("hermetic-sandbox", "pytest", "freezegun", "time-machine", "pytest-socket", "stricttest")
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,9 @@ def main() -> int:
     if not chosen:
         parser.error(f"no row is called {given.rows!r}; there are {', '.join(row.key for row in ROWS)}")
     for path in ENVIRONMENTS:
-        ensure(path.stem, interpreter.path, [path], given.wheel if path.stem == BENCH else None)
+        folder = ensure(path.stem, interpreter.path, [path], given.wheel if path.stem in (BENCH, STRICT) else None)
+        if path.stem == STRICT:
+            add(folder, ROOT / "python" / "stricttest")
     results = []
     for number, row in enumerate(chosen, 1):
         print(f"{number:>2}/{len(chosen)}  {row.question}", file=sys.stderr, flush=True)

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from postgres_rows import TABLE, Postgres
-from samples import HEAVY, JournalSize, Probe, Process, Suite
+from samples import HEAVY, ROOT, Audit, JournalSize, Probe, Process, Suite
 
 BENCH, REFERENCE, FREEZEGUN, TRAVEL, SOCKET = "bench", "hermetic-0.1.0", "freezegun", "time-machine", "pytest-socket"
-Sample = Probe | Process | Suite | JournalSize | Postgres
+STRICT, STRICT_REFERENCE = "stricttest", "stricttest-0.2.0"
+Sample = Probe | Process | Suite | Audit | JournalSize | Postgres
 
 
 def plain(own: float, base: float) -> float:
@@ -189,6 +190,41 @@ def import_rows() -> list[Row]:
     ]
 
 
+def floor_rows() -> list[Row]:
+    """stricttest switches itself on where it is installed, so plain pytest is that of another environment."""
+    ini = ("-c", str(ROOT / "benches" / "audit" / "pytest.ini"))
+
+    def floored(environment: str, tests: int) -> Pair:
+        return Pair(Suite(environment, tests, False, ini), Suite(BENCH, tests, False))
+
+    rows = [
+        Row(
+            "strict-suite",
+            "per trivial test of 2,000: stricttest, over plain pytest",
+            "µs",
+            100,
+            floored(STRICT, 2000),
+            over,
+            {"stricttest 0.2.0": floored(STRICT_REFERENCE, 400)},
+        )
+    ]
+    calls = {"id": "id()", "getframe": "sys._getframe()", "open": "os.open() and close", "import": "an import"}
+    for event, call in calls.items():
+        base = Audit(BENCH, event, is_empty=True)
+        rows.append(
+            Row(
+                f"strict-audit-{event}",
+                f"{call} under stricttest, against an empty audit hook in C",
+                "×",
+                1.1,
+                Pair(Audit(STRICT, event), base),
+                ratio,
+                {"stricttest 0.2.0": Pair(Audit(STRICT_REFERENCE, event), base)},
+            )
+        )
+    return rows
+
+
 def postgres_rows() -> list[Row]:
     def row(key: str, question: str, limit: float, tool: str, what: str, peers: tuple[str, ...]) -> Row:
         others = {peer: Pair(Postgres(peer, what)) for peer in peers}
@@ -204,5 +240,6 @@ ROWS: list[Row] = [
     *journal_rows(),
     *wait_rows(),
     *import_rows(),
+    *floor_rows(),
     *postgres_rows(),
 ]

@@ -87,6 +87,41 @@ class Suite:
 
 
 @dataclass(frozen=True)
+class Audit:
+    """Nanoseconds that a call with an audit event takes inside a test, with whatever hooks the environment's plugins
+    have added, or with an empty one in C."""
+
+    environment: str
+    event: str
+    is_empty: bool = False
+
+    def take(self) -> float:
+        folder = ROOT / "benches" / "audit"
+        variables = {**bare_environment(), "BENCH_EVENT": self.event}
+        if self.is_empty:
+            variables["BENCH_EMPTY_HOOK"] = str(empty_hook())
+        words = ("-W", "ignore", "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "--rootdir", str(folder))
+        command = [python_of(self.environment), *words, str(folder / "test_audit.py")]
+        done = subprocess.run(command, capture_output=True, text=True, env=variables, cwd=folder)
+        figures = [line.removeprefix("audit: ") for line in done.stdout.splitlines() if line.startswith("audit: ")]
+        if done.returncode != 0 or len(figures) != 1:
+            raise SampleFailed(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+        return float(figures[0])
+
+
+def empty_hook() -> Path:
+    """The library with an empty audit hook, built once."""
+    library = SCRATCH / "empty_hook.so"
+    if not library.exists():
+        library.parent.mkdir(parents=True, exist_ok=True)
+        source = ROOT / "benches" / "audit" / "empty.c"
+        done = subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SampleFailed(f"cannot build {source}: {done.stderr}")
+    return library
+
+
+@dataclass(frozen=True)
 class JournalSize:
     """Bytes of the journal that one failing test without a single reading leaves."""
 

@@ -101,7 +101,8 @@ def run_python(interpreter: Interpreter, wheel: Path, extra: list[str], suite: s
     # A test that fails is tried again and counted as such in the closing line: many of them race real programs.
     retries = [] if is_strict else ["-p", "rerunfailures", "--reruns", "2", "--timeout", "300"]
     words = [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-n", "2", *retries, *(extra or ["."])]
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "PYTHON", "HERMETIC_"))}
+    dropped = ("PYTEST_", "PYTHON", "HERMETIC_")
+    env = {key: value for key, value in os.environ.items() if not key.startswith(dropped) or key == "HERMETIC_PROMISES"}
     home = ROOT / "tests" / "python" / "stricttest" if is_strict else ROOT / "tests" / "python"
     code, lines, seconds = stream(name, words, home, env)
     closing = next((line.strip("= ") for line in reversed(lines) if PYTEST_CLOSING.search(line)), f"exit code {code}")

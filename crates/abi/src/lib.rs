@@ -195,6 +195,8 @@ pub struct Finding {
     pub port: i32,
     /// The verdict of the test or sandbox must be "failed".
     pub fatal: u32,
+    /// The floor of the program that started this one refused: it is told there.
+    pub is_inherited: u32,
     /// For refusals: host, address or path.
     pub subject: Text,
     /// One sentence for people.

@@ -74,6 +74,7 @@ pub fn blank(kind: u32, is_fatal: bool) -> Finding {
         count: 1,
         port: -1,
         fatal: u32::from(is_fatal),
+        is_inherited: 0,
         subject: Text::new(),
         message: Text::new(),
         site: Text::new(),

@@ -28,6 +28,8 @@ pub struct FloorSettings<'a> {
     /// How a message ends, for hosts and for unix sockets.
     pub hint_host: &'a str,
     pub hint_unix: &'a str,
+    /// It is the floor of the program that started this one: what it refuses is told there.
+    pub is_inherited: bool,
 }
 
 struct Level {
@@ -36,6 +38,7 @@ struct Level {
     owner: String,
     hint_host: String,
     hint_unix: String,
+    is_inherited: bool,
 }
 
 struct State {
@@ -81,6 +84,7 @@ impl Floor {
             owner: settings.owner.to_owned(),
             hint_host: settings.hint_host.to_owned(),
             hint_unix: settings.hint_unix.to_owned(),
+            is_inherited: settings.is_inherited,
         });
         self.count.store(state.levels.len() as u32, Ordering::Release);
         Ok(id)
@@ -106,13 +110,14 @@ impl Floor {
         self.count.load(Ordering::Acquire) != 0
     }
 
-    /// Judges an attempt. A refusal comes back as a finding without a call site; it is not recorded.
+    /// Judges an attempt. A refusal comes back as a finding without a call site; it is not recorded. The innermost floor that
+    /// refuses speaks: it is the one of whoever runs the code.
     pub fn judge(&self, what: &str, target: &Target<'_>) -> Option<Finding> {
         if !self.is_active() {
             return None;
         }
         let state = lock(&self.state);
-        let level = state.levels.iter().find(|level| !level.policy.decide(target).is_allowed())?;
+        let level = state.levels.iter().rev().find(|level| !level.policy.decide(target).is_allowed())?;
         Some(level.describe(what, target))
     }
 
@@ -179,6 +184,7 @@ impl Level {
             other => (other, None),
         };
         found.port = port.map_or(-1, i32::from);
+        found.is_inherited = u32::from(self.is_inherited);
         let _ = write!(found.subject, "{subject}");
         let (owner, stance) = (&self.owner, self.policy.stance());
         let _ = write!(found.message, "{owner} refused to {what} {target}: the floor {stance}");
@@ -202,6 +208,7 @@ mod tests {
         owner: "the test",
         hint_host: "ask for a host",
         hint_unix: "ask for a path",
+        is_inherited: false,
     };
 
     fn asks(port: u16) -> Target<'static> {
@@ -218,6 +225,8 @@ mod tests {
         let other = Target::Name { host: b"other.example", port: Some(1) };
         let found = floor.judge("connect to", &other).expect("the outer one does not allow it");
         assert!(found.message.as_str().contains("ask for a host") && found.port == 1);
+        let neither = floor.judge("connect to", &asks(1)).expect("both refuse");
+        assert_eq!(neither.is_inherited, 0, "the inner one speaks first");
         assert!(floor.leave(inner) && floor.leave(outer) && !floor.leave(outer));
         assert!(!floor.is_active());
     }

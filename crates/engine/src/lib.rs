@@ -11,7 +11,7 @@
 //! * [`scheduler`]: who runs, who waits, when time jumps
 //! * [`network`] (refusals)
 //! * [`recorder`] and [`replayer`] are the two users of a journal
-//! * [`floor`] is the network policy under all sandboxes
+//! * [`floor`] is the network policy under all sandboxes; [`floor_file`] is one as text, for started programs
 //! * [`finding`] is what the end of a test must know
 //!
 //! Nothing here allocates in a call that a hook makes, with two exceptions, each at most once per call site or allowed
@@ -20,6 +20,7 @@
 pub mod entropy;
 pub mod finding;
 pub mod floor;
+pub mod floor_file;
 pub mod host;
 pub mod network;
 pub mod recorder;

@@ -735,6 +735,7 @@ unsafe extern "C" fn floor_enter(config: *const FloorConfig, error: *mut Text) -
         owner: text(config.owner),
         hint_host: text(config.hint_host),
         hint_unix: text(config.hint_unix),
+        is_inherited: false,
     };
     // SAFETY: as above.
     let home = unsafe { bytes(config.home) };

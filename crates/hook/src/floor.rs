@@ -1,19 +1,27 @@
-//! The one floor of this process, and what of it needs the machine: the user's home directory, findings of forked children.
+//! The one floor of this process, and what of it needs the machine: the user's home directory, findings of other processes,
+//! and the floors of programs that it starts.
+//!
+//! A started program is told of the floors by a variable, `HERMETIC_FLOOR`: files beside the spools, one a line. The library,
+//! which is preloaded into it, reads them before the program begins.
 
-use crate::guard;
 use crate::host::Registered;
+use crate::{fork, guard};
+use core::ffi::c_char;
 use core::ffi::CStr;
 use core::net::IpAddr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use hermetic_abi::{finding, Finding};
 use hermetic_engine::floor::{Floor, FloorSettings, Held};
+use hermetic_engine::floor_file::{self, FloorFile};
 use hermetic_engine::host::Host;
 use hermetic_policy::{Policy, Target};
+use hermetic_sys::task;
 use std::ffi::CString;
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-static FLOOR: Floor = Floor::new();
+static LAID: Floor = Floor::new();
 
 /// The process that laid the floor; its forked children add to the spool.
 static OWNER: AtomicI32 = AtomicI32::new(0);
@@ -34,7 +42,24 @@ struct Extra {
     id: i64,
     home: Option<&'static CStr>,
     spool: Option<CString>,
+    /// What started programs read.
+    file: Option<PathBuf>,
+    is_inherited: bool,
 }
+
+/// The variable that tells started programs of the floors.
+pub const NAME: &str = "HERMETIC_FLOOR";
+pub const NAME_C: &CStr = c"HERMETIC_FLOOR";
+
+/// That variable with its value, as C text that lives for ever, or null where there is nothing to tell.
+static VARIABLE: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Who refuses where a started program cannot read what it lies on.
+const UNKNOWN: &str = "the floor of the program that started this one, which cannot be read any more,";
+
+/// What this program was told to its parent already: one that tries again and again is told once.
+static TOLD: Mutex<Vec<(u32, i32, String)>> = Mutex::new(Vec::new());
+const TOLD_MAX: usize = 64;
 
 /// What is this machine, and asked of no server.
 static MACHINE: Policy = Policy::new(true, false);
@@ -45,30 +70,78 @@ pub fn enter(settings: &FloorSettings<'_>, home: &[u8], spool: &[u8]) -> Result<
         [] => Ok(None),
         bytes => CString::new(bytes).map(Some).map_err(|_| format!("the path of the {what} has a NUL")),
     };
+    let file = write_file(settings, home, spool)?;
     let (home, spool) = (text(home, "home directory")?, text(spool, "spool")?);
-    let id = FLOOR.enter(settings)?;
+    let id = LAID.enter(settings)?;
     // SAFETY: no preconditions.
     OWNER.store(unsafe { libc::getpid() }, Ordering::Release);
     let home: Option<&'static CStr> = home.map(|home| &*Box::leak(home.into_boxed_c_str()));
     let mut extras = extras();
-    extras.push(Extra { id, home, spool });
-    publish_home(&extras);
+    extras.push(Extra { id, home, spool, file, is_inherited: false });
+    publish(&extras);
     Ok(id)
+}
+
+/// Writes what started programs shall read, beside the spool; nothing where there is none.
+fn write_file(settings: &FloorSettings<'_>, home: &[u8], spool: &[u8]) -> Result<Option<PathBuf>, String> {
+    if spool.is_empty() {
+        return Ok(None);
+    }
+    let (Ok(home), Ok(spool)) = (core::str::from_utf8(home), core::str::from_utf8(spool)) else {
+        return Err("the paths of the home directory and the spool must be UTF-8".to_owned());
+    };
+    let path = PathBuf::from(format!("{spool}.floor"));
+    let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
+    // Under another name first: whoever reads it sees all of it.
+    let fresh = PathBuf::from(format!("{spool}.floor.new"));
+    std::fs::write(&fresh, floor_file::encode(settings, home, spool)).map_err(failed)?;
+    std::fs::rename(&fresh, &path).map_err(failed)?;
+    Ok(Some(path))
+}
+
+/// In a program that was started: lays the floors of the one that started it.
+pub fn inherit(paths: &str) {
+    let mut extras = extras();
+    for path in paths.lines().map(Path::new) {
+        let text = std::fs::read_to_string(path).ok();
+        let file = text.as_deref().and_then(floor_file::decode).unwrap_or_else(|| FloorFile::closed(UNKNOWN));
+        // An entry that this release does not know must not open anything.
+        let Ok(id) = LAID.enter(&file.settings()).or_else(|_| LAID.enter(&FloorFile::closed(UNKNOWN).settings()))
+        else {
+            continue;
+        };
+        let text = |text: &str| CString::new(text).ok().filter(|text| !text.is_empty());
+        let home = text(&file.home).map(|home| &*Box::leak(home.into_boxed_c_str()));
+        extras.push(Extra { id, home, spool: text(&file.spool), file: Some(path.to_owned()), is_inherited: true });
+    }
+    publish(&extras);
+}
+
+/// `HERMETIC_FLOOR=…` for a program that is started now, if there is a floor to be told of. For hooks.
+#[inline]
+pub fn variable() -> Option<&'static CStr> {
+    let text = VARIABLE.load(Ordering::Acquire);
+    // SAFETY: null, or C text that lives for ever.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }
 
 /// Takes a floor away.
 pub fn leave(id: i64) -> bool {
     let mut extras = extras();
     extras.retain(|extra| extra.id != id);
-    publish_home(&extras);
-    FLOOR.leave(id)
+    publish(&extras);
+    LAID.leave(id)
 }
 
 fn extras() -> std::sync::MutexGuard<'static, Vec<Extra>> {
     EXTRAS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn publish_home(extras: &[Extra]) {
+/// Shows hooks what they need; texts that are replaced are not freed, because somebody may be reading them (H7).
+fn publish(extras: &[Extra]) {
+    let files: Vec<_> = extras.iter().filter_map(|extra| extra.file.as_ref()?.to_str()).collect();
+    let text = CString::new(format!("{NAME}={}", files.join("\n"))).ok().filter(|_| !files.is_empty());
+    VARIABLE.store(text.map_or(core::ptr::null_mut(), CString::into_raw), Ordering::Release);
     let home = extras.iter().rev().find_map(|extra| extra.home);
     HOME.store(home.map_or(core::ptr::null_mut(), |home| home.as_ptr().cast_mut()), Ordering::Release);
 }
@@ -105,11 +178,18 @@ pub fn set_home(path: &[u8]) -> bool {
 
 #[inline]
 pub fn is_active() -> bool {
-    FLOOR.is_active()
+    LAID.is_active()
 }
 
 pub fn allow(entry: &str) -> Result<(), String> {
-    FLOOR.allow(entry)
+    LAID.allow(entry)?;
+    // Programs that are started from now on shall reach it too.
+    let line = floor_file::allow_line(entry);
+    for file in extras().iter().filter_map(|extra| extra.file.as_ref()) {
+        let added = std::fs::OpenOptions::new().append(true).open(file);
+        let _ = added.and_then(|mut file| std::io::Write::write_all(&mut file, line.as_bytes()));
+    }
+    Ok(())
 }
 
 /// Judges an attempt; nothing is recorded.
@@ -118,16 +198,16 @@ pub fn judge(what: &str, target: &Target<'_>) -> Option<Finding> {
     if matches!(target, Target::Name { host: [], port: None }) {
         return None;
     }
-    FLOOR.judge(what, target)
+    LAID.judge(what, target)
 }
 
 /// Names of this machine are looked up in a file of it, whatever they are for: binding to `localhost` is nobody's business.
 pub fn is_hidden_look_up_refused(target: &Target<'_>) -> bool {
-    FLOOR.judge("look up", target).is_some() && !MACHINE.decide(target).is_allowed()
+    LAID.judge("look up", target).is_some() && !MACHINE.decide(target).is_allowed()
 }
 
 pub fn remember(name: &[u8], address: IpAddr) {
-    FLOOR.remember(name, address);
+    LAID.remember(name, address);
 }
 
 /// Records what the floor refused, with the place that asked. Findings of sandboxes are recorded already.
@@ -142,27 +222,53 @@ pub fn note_with_site(mut found: Finding) {
     note(&found);
 }
 
-/// Records a finding; a forked child hands it to its parent.
+/// Records a finding; forked children and started programs hand it to where it belongs.
 pub fn note(found: &Finding) {
+    if found.is_inherited != 0 {
+        return tell_starter(found);
+    }
     // SAFETY: no preconditions.
     if unsafe { libc::getpid() } == OWNER.load(Ordering::Acquire) {
-        FLOOR.note(found);
+        LAID.note(found);
         return;
     }
     let extras = extras();
     if let Some(spool) = extras.iter().rev().find_map(|extra| extra.spool.as_deref()) {
-        append(spool, line(found).as_bytes());
+        append(spool, line(found, found.site.as_str(), "forked").as_bytes());
     }
 }
 
-/// One line: kind, port, count, subject, message and site, separated by tabs.
-fn line(found: &Finding) -> String {
+/// The floor of the program that started this one refused: it is told there, once.
+fn tell_starter(found: &Finding) {
+    let own = (found.kind, found.port, found.subject.as_str().to_owned());
+    let mut told = TOLD.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if told.len() == TOLD_MAX || told.contains(&own) {
+        return;
+    }
+    told.push(own);
+    drop(told);
+    let extras = extras();
+    let Some(spool) = extras.iter().rev().filter(|extra| extra.is_inherited).find_map(|extra| extra.spool.as_deref())
+    else {
+        return;
+    };
+    let process = fork::owner();
+    let program = task::name(process);
+    let site = match found.site.as_str() {
+        "" => format!("{} (process {process})", program.as_str()),
+        site => format!("{site} ({}, process {process})", program.as_str()),
+    };
+    append(spool, line(found, &site, "started").as_bytes());
+}
+
+/// One line: kind, port, count, subject, message, site, and what kind of process it comes from, separated by tabs.
+fn line(found: &Finding, site: &str, from: &str) -> String {
     let plain = |text: &str| text.replace(['\t', '\n', '\r'], " ");
     let mut line = format!("{}\t{}\t{}", found.kind, found.port, found.count);
-    for text in [&found.subject, &found.message, &found.site] {
-        let _ = write!(line, "\t{}", plain(text.as_str()));
+    for text in [found.subject.as_str(), found.message.as_str(), site] {
+        let _ = write!(line, "\t{}", plain(text));
     }
-    line.push('\n');
+    let _ = writeln!(line, "\t{from}");
     line
 }
 
@@ -180,11 +286,11 @@ fn append(path: &CStr, bytes: &[u8]) {
 }
 
 pub fn pending() -> u32 {
-    FLOOR.pending()
+    LAID.pending()
 }
 
 pub fn take() -> Option<Finding> {
-    FLOOR.take()
+    LAID.take()
 }
 
 /// Both locks.
@@ -193,5 +299,5 @@ pub struct Locks(std::sync::MutexGuard<'static, Vec<Extra>>, Held<'static>);
 
 /// Holds the locks, so that a fork does not copy them half-way.
 pub fn lock() -> Locks {
-    Locks(extras(), FLOOR.hold())
+    Locks(extras(), LAID.hold())
 }

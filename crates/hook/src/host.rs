@@ -32,6 +32,11 @@ pub fn discover() {
     });
 }
 
+/// Whether a front end has registered, which refuses by itself what it can name better.
+pub fn has_front_end() -> bool {
+    table().is_some_and(|table| table.describe.is_some())
+}
+
 /// An address inside the interpreter's image, or zero.
 pub fn image() -> usize {
     table().map_or(0, |table| table.image as usize)

@@ -1,15 +1,15 @@
 //! Children take part: what a process hands to those it starts, and how a started one enters.
 //!
-//! A forked child has everything in its memory. One that execs another program gets two variables in its environment: this
-//! library to preload, and the place of the clock page (a descriptor of the process that entered the sandbox, reached through
-//! `/proc`). The library's
-//! constructor finds them, attaches, and enters a sandbox on the page's clocks. Nothing is written to the parent's own
-//! environment, and nothing here allocates: the caller may be a child of vfork, which borrows its parent's memory.
+//! A forked child has everything in its memory. One that execs another program gets variables in its environment: this library
+//! to preload; the place of the clock page (a descriptor of the process that entered the sandbox, reached through `/proc`), if it
+//! is to take part in a sandbox; the files of the floors, if it lies on any. The library's constructor finds them, attaches, lies
+//! down, and enters a sandbox on the page's clocks. Nothing is written to the parent's own environment, and nothing here allocates:
+//! the caller may be a child of vfork, which borrows its parent's memory.
 
 use crate::guard::{self, Call};
 use crate::host::Registered;
 use crate::page::{self, Page, PAGE_VERSION};
-use crate::{api, attach, children, condition, follower, fork, host, parking, semaphores, threads};
+use crate::{api, attach, children, condition, floor, follower, fork, host, parking, semaphores, threads};
 use core::ffi::{c_char, CStr};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -110,22 +110,30 @@ impl Variables {
         Variables { pointers: [core::ptr::null(); Variables::COUNT_MAX], text: [0; Variables::TEXT_MAX], len: 0 }
     }
 
-    /// The given environment with ours in it, for a child that the calling thread starts; or the given one where the call is
-    /// no part of a sandbox that children take part in.
+    /// The given environment with ours in it, for a child that the calling thread starts; or the given one where there is no
+    /// floor, and the call is no part of a sandbox that children take part in.
     ///
     /// # Safety
     /// `given` is null or an environment: pointers to C strings, ended by null.
     pub unsafe fn for_child(&mut self, given: *const *const c_char) -> *const *const c_char {
         children::note_start();
-        let Some((child, hash_seed)) = describe_child() else { return given };
+        let (child, floor) = (describe_child(), floor::variable());
+        if child.is_none() && floor.is_none() {
+            return given;
+        }
         // SAFETY: the caller's promise.
-        match unsafe { self.fill(given, &child, hash_seed) } {
+        match unsafe { self.fill(given, child.as_ref(), floor) } {
             Some(()) => self.pointers.as_ptr(),
             None => given,
         }
     }
 
-    unsafe fn fill(&mut self, given: *const *const c_char, child: &Child, hash_seed: u32) -> Option<()> {
+    unsafe fn fill(
+        &mut self,
+        given: *const *const c_char,
+        child: Option<&(Child, u32)>,
+        floor: Option<&'static CStr>,
+    ) -> Option<()> {
         let library = library()?;
         let mut count = 0;
         let mut preload: &[u8] = b"";
@@ -141,7 +149,7 @@ impl Variables {
             let text = unsafe { CStr::from_ptr(variable) }.to_bytes();
             if let Some(value) = value_of(text, PRELOAD) {
                 preload = value;
-            } else if value_of(text, CHILD).is_none() {
+            } else if value_of(text, CHILD).is_none() && value_of(text, floor::NAME).is_none() {
                 has_hash_seed |= value_of(text, HASH_SEED).is_some();
                 *self.pointers.get_mut(count)? = variable;
                 count += 1;
@@ -154,14 +162,19 @@ impl Variables {
         let start = self.len;
         write!(self, "{PRELOAD}={library}{}{others}\0", if others.is_empty() { "" } else { separator }).ok()?;
         self.add(&mut count, start)?;
-        let start = self.len;
-        let Child { process, fd, generation, pedigree } = child;
-        write!(self, "{CHILD}={PAGE_VERSION}:{process}:{fd}:{generation}:{pedigree}\0").ok()?;
-        self.add(&mut count, start)?;
-        if !has_hash_seed {
+        if let Some(floor) = floor {
+            *self.pointers.get_mut(count)? = floor.as_ptr();
+            count += 1;
+        }
+        if let Some((Child { process, fd, generation, pedigree }, hash_seed)) = child {
             let start = self.len;
-            write!(self, "{HASH_SEED}={hash_seed}\0").ok()?;
+            write!(self, "{CHILD}={PAGE_VERSION}:{process}:{fd}:{generation}:{pedigree}\0").ok()?;
             self.add(&mut count, start)?;
+            if !has_hash_seed {
+                let start = self.len;
+                write!(self, "{HASH_SEED}={hash_seed}\0").ok()?;
+                self.add(&mut count, start)?;
+            }
         }
         *self.pointers.get_mut(count)? = core::ptr::null();
         Some(())
@@ -229,6 +242,7 @@ static CONSTRUCTOR: extern "C" fn() = construct;
 
 extern "C" fn construct() {
     follower::construct();
+    lie_down();
     // SAFETY: nobody changes the environment this early.
     let value = unsafe { libc::getenv(c"HERMETIC_CHILD".as_ptr()) };
     if value.is_null() {
@@ -242,6 +256,33 @@ extern "C" fn construct() {
         let _ = enter(&child);
         guard::real_end();
     }
+}
+
+/// Lays the floors of the program that started this one.
+fn lie_down() {
+    // SAFETY: nobody changes the environment this early.
+    let paths = unsafe { libc::getenv(floor::NAME_C.as_ptr()) };
+    if paths.is_null() {
+        return;
+    }
+    // SAFETY: a C string, as above.
+    let paths = unsafe { CStr::from_ptr(paths) }.to_string_lossy();
+    guard::real_begin();
+    learn_path();
+    if !is_own_program() {
+        fork::prepare();
+        // Without hooks there is no floor; programs that cannot be entered are listed in the documentation.
+        let _ = attach::attach();
+        floor::inherit(&paths);
+    }
+    guard::real_end();
+}
+
+/// The supervisor of PostgreSQL clusters lies beside this library. It is no part of the test, and starts quicker alone.
+fn is_own_program() -> bool {
+    let program = std::fs::read_link("/proc/self/exe").ok();
+    let own = library().map(|library| std::path::Path::new(library).with_file_name("hermetic-pg"));
+    program.is_some() && program == own
 }
 
 fn parse(text: &str) -> Option<Child> {

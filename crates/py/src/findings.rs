@@ -37,7 +37,16 @@ impl Finding {
 
 /// An empty one for the engine to fill.
 pub fn blank() -> Raw {
-    Raw { kind: 0, count: 0, port: -1, fatal: 0, subject: Text::new(), message: Text::new(), site: Text::new() }
+    Raw {
+        kind: 0,
+        count: 0,
+        port: -1,
+        fatal: 0,
+        is_inherited: 0,
+        subject: Text::new(),
+        message: Text::new(),
+        site: Text::new(),
+    }
 }
 
 impl From<&Raw> for Finding {

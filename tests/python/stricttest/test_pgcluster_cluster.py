@@ -85,6 +85,8 @@ def test_names_are_a_closed_set(cluster, name):
     for act in (cluster.create_database, cluster.drop_database):
         with pytest.raises(ValueError, match="not accepted"):
             act(name)
+    with pytest.raises(ValueError, match="not accepted"), cluster.database(name):
+        pass
 
 
 def test_a_session_that_is_open_does_not_keep_a_database(cluster):

@@ -116,6 +116,11 @@ pub unsafe extern "C" fn getaddrinfo_of_interpreter(
     let name = unsafe { text(host) };
     // SAFETY: as above.
     let port = port_of(unsafe { text(service) });
+    if !crate::host::has_front_end() {
+        // A started program: there is no audit hook to name a placeholder.
+        // SAFETY: the arguments are the program's.
+        return unsafe { getaddrinfo(host, service, hints, out) };
+    }
     if !name.is_some_and(|host| put_pending(host, port)) {
         // SAFETY: the arguments are the program's.
         return unsafe { look_up(host, service, hints, out) };

@@ -12,6 +12,7 @@ from stricttest._errors import Refusal, take_expected
 NETWORK, PROCESS, WRITE, VARIABLE = "floor-network", "floor-process", "floor-write", "variable"
 _KINDS = {7: NETWORK, 8: PROCESS, 9: WRITE}
 REFUSALS = (NETWORK, PROCESS)
+ORIGINS = {"forked": "in a forked process", "started": "in a program that was started"}
 
 Entry = dict[str, Any]
 """kind, subject, port, count, message, site; `expected` where the test asked for the refusal by name; `test` its node
@@ -19,14 +20,15 @@ id."""
 
 
 def from_line(line: str) -> Entry:
-    """What a forked child has written down: kind, port, count, subject, message and site, separated by tabs."""
-    kind, port, count, subject, message, site = line.split("\t")
+    """What another process has written down: kind, port, count, subject, message, site and what kind of process it is,
+    separated by tabs."""
+    kind, port, count, subject, message, site, origin = line.split("\t")
     return {
         "kind": _KINDS.get(int(kind), kind),
         "subject": subject,
         "port": int(port) if int(port) >= 0 else None,
         "count": int(count),
-        "message": f"{message} (in a forked process)",
+        "message": f"{message} ({ORIGINS.get(origin, origin)})",
         "site": site,
     }
 

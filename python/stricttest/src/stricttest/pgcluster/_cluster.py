@@ -201,9 +201,17 @@ class EphemeralCluster:
         with translated():
             return _native.pg_generate_name()
 
+    @staticmethod
+    def _check_name(name: str) -> None:
+        """Raises `InvalidArgument` for a name outside of the closed set, before anything is run."""
+        with translated():
+            _native.pg_check_name(name)
+
     def create_database(self, name: str | None = None) -> str:
         """Makes a database, under a fresh name where none is given, and returns its URL."""
         native = self._started()
+        if name is not None:
+            self._check_name(name)
         with translated():
             made = native.take(name)
         self._allow()
@@ -219,6 +227,8 @@ class EphemeralCluster:
     def database(self, name: str | None = None, *, export: bool = False) -> Iterator[str]:
         """A database for the block: its URL, which `export=True` also puts into the variable `dsn_env`."""
         native = self._started()
+        if name is not None:
+            self._check_name(name)
         with translated():
             made = native.take(name)
         self._allow()
