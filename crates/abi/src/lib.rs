@@ -102,6 +102,9 @@ pub mod flag {
     pub const NETWORK_STRICT: u32 = 1 << 12;
     /// Programs that the sandbox starts take part in it.
     pub const INHERIT: u32 = 1 << 13;
+    /// The network policy holds for the sandbox's own threads only: a harness runs other tests beside this one, in threads of
+    /// the same process, which have the network as it is. Absent: it holds for every thread of the process.
+    pub const OWN_THREADS: u32 = 1 << 14;
 }
 
 /// What [`Api::enter`] is told.
@@ -337,6 +340,8 @@ pub struct Api {
     /// nothing ticks, and a replay neither misses it nor expects it. Does not nest.
     pub chance_begin: unsafe extern "C" fn(),
     pub chance_end: unsafe extern "C" fn(),
+    /// 1 if the calling thread takes part in the active sandbox; cheap.
+    pub is_inside: unsafe extern "C" fn() -> i32,
     /// Adds a policy entry. INVALID names what is wrong with it.
     pub allow: unsafe extern "C" fn(id: i64, entry: Slice, error: *mut Text) -> i32,
     /// May this thread talk to that address (`struct sockaddr`)? REFUSED fills the finding, which is then also recorded.

@@ -17,6 +17,11 @@ impl Sandbox {
         self.has(flag::NETWORK)
     }
 
+    /// Whether threads that are no part of the sandbox have the network as it is.
+    pub fn is_for_own_threads(&self) -> bool {
+        self.has(flag::OWN_THREADS)
+    }
+
     /// Whether the target is allowed; nothing is recorded.
     pub fn is_allowed(&self, target: &Target<'_>) -> bool {
         !self.is_network_guarded() || lock(&self.policy).decide(target).is_allowed()

@@ -169,6 +169,14 @@ impl Thread {
         (self.seat, self.pedigree)
     }
 
+    /// It has left the lowest sandbox: a thread that entered by itself is real from here on, and no part of a sandbox that
+    /// another thread enters. One that a sandbox has started takes part in later ones too.
+    pub fn retire(&mut self) {
+        if self.pedigree == Pedigree::ROOT {
+            self.class = Class::Foreign;
+        }
+    }
+
     pub fn is_controlled(&self) -> bool {
         self.class == Class::Controlled
     }

@@ -40,6 +40,7 @@ static API: Api = Api {
     real_end,
     chance_begin,
     chance_end,
+    is_inside,
     allow,
     check_address,
     check_host,
@@ -421,6 +422,11 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
         // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
         parking::enter(unsafe { &mut *record });
     }
+    if let (None, Some(record)) = (below, threads::current()) {
+        // Other threads may enter sandboxes now; this one is none of theirs.
+        // SAFETY: as above.
+        unsafe { &mut *record }.retire();
+    }
     openssl::switch(desk.entered.last().is_some_and(|below| below.is_seeded));
     note_externals(left);
     desk.show();
@@ -584,6 +590,10 @@ unsafe extern "C" fn chance_end() {
         let (sandbox, thread) = call.parts();
         sandbox.end_chance(thread, &Registered);
     }
+}
+
+unsafe extern "C" fn is_inside() -> i32 {
+    i32::from(Call::enter().is_some())
 }
 
 unsafe extern "C" fn allow(id: i64, entry: Slice, error: *mut Text) -> i32 {

@@ -53,7 +53,8 @@ impl Call {
         Some(Call { sandbox, thread, local })
     }
 
-    /// For calls that are judged whoever makes them: the network. A foreign thread gets a record on its first one.
+    /// For calls that are judged whoever makes them, unless the sandbox is for its own threads: the network. A foreign thread
+    /// gets a record on its first one.
     pub fn enter_any() -> Option<Call> {
         let sandbox = active()?;
         let local = tls::local();
@@ -65,8 +66,13 @@ impl Call {
         if record.thread.is_null() {
             record.thread = threads::adopt()?.cast();
         }
+        let thread = record.thread.cast::<Thread>();
+        // SAFETY: a thread's record lives until the thread ends, and only this thread uses it (H8).
+        if sandbox.is_for_own_threads() && !unsafe { (*thread).is_controlled() } {
+            return None;
+        }
         record.bypass = 1;
-        Some(Call { sandbox, thread: record.thread.cast(), local })
+        Some(Call { sandbox, thread, local })
     }
 
     /// The calling thread's record.

@@ -10,6 +10,7 @@ extern crate std;
 
 pub mod clock;
 pub mod digest;
+pub mod instant;
 pub mod limits;
 pub mod seed;
 pub mod stream;

@@ -10,6 +10,7 @@ mod go;
 mod hooks;
 mod options;
 mod python;
+mod rust;
 mod typescript;
 mod version;
 
@@ -22,8 +23,10 @@ pub struct Output {
     render: fn(&Checkout) -> Outcome<String>,
 }
 
-pub const OUTPUTS: [Output; 10] = [
+pub const OUTPUTS: [Output; 12] = [
     Output { path: "crates/floor/src/tables.rs", render: floor::rust },
+    Output { path: "crates/rust-macros/src/table.rs", render: rust::table },
+    Output { path: "crates/rust/src/option.rs", render: rust::options },
     Output { path: "docs/exit-codes.md", render: exit_codes::docs },
     Output { path: "docs/floor.md", render: floor::docs },
     Output { path: "docs/hooks.md", render: hooks::docs },

@@ -1,36 +1,49 @@
-//! The options of a sandbox: `spec/options.toml` to the table that the Python package validates with, and to a page.
+//! The options of a sandbox: `spec/options.toml` to the table that the Python package validates with, and to a page. The Rust
+//! crate's tables are made by [`super::rust`].
 
-use super::{cell, check_sentence, mark, python, table};
+use super::{cell, check_sentence, mark, python, rust, table};
 use crate::checkout::{Checkout, Outcome};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-const SOURCE: &str = "spec/options.toml";
+pub const SOURCE: &str = "spec/options.toml";
 /// Longest `accepts` text: with its key it still fits on one line of the generated file.
 const ACCEPTS_LEN_MAX: usize = 95;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
-    sandbox: Vec<SandboxOption>,
+pub struct Table {
+    pub sandbox: Vec<SandboxOption>,
     pytest: Vec<PytestOption>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SandboxOption {
-    name: String,
+pub struct SandboxOption {
+    pub name: String,
     r#type: String,
-    default: String,
+    pub default: String,
     #[serde(default)]
-    choices: Vec<String>,
+    pub choices: Vec<String>,
     accepts: String,
-    doc: String,
+    pub doc: String,
     flag: Option<String>,
     ini: Option<String>,
     #[serde(default)]
     run_wide: bool,
+    pub rust: Option<RustTwin>,
+}
+
+/// What the Rust crate makes of an option.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RustTwin {
+    pub kind: String,
+    #[serde(default)]
+    pub accepts: String,
+    #[serde(default)]
+    pub choices: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -55,7 +68,7 @@ impl SandboxOption {
     }
 }
 
-fn read(checkout: &Checkout) -> Outcome<Table> {
+pub fn read(checkout: &Checkout) -> Outcome<Table> {
     let table: Table = table(checkout, SOURCE)?;
     let mut seen = BTreeSet::new();
     for option in &table.sandbox {
@@ -151,5 +164,6 @@ pub fn docs(checkout: &Checkout) -> Outcome<String> {
         writeln!(out, "| `{}` | {ini} | {} | {} |", option.flag, option.default, cell(&option.doc))
             .expect("a String takes all");
     }
+    out.push_str(&rust::docs(&table));
     Ok(out)
 }
