@@ -24,7 +24,9 @@ fn is_an_hour_in_no_time(mut wait: impl FnMut()) {
         took = took.min(real::monotonic() - really);
         let (passed, walled) = (virtually.elapsed(), wall.elapsed().unwrap());
         assert!(passed >= HOUR && passed < HOUR + Duration::from_secs(2), "{passed:?}");
-        assert!(walled >= HOUR && walled < HOUR + Duration::from_secs(2), "{walled:?}");
+        // A wait whose length comes from two readings of `Instant` is shorter by what it ticked in between.
+        let walled_min = HOUR - Duration::from_millis(1);
+        assert!(walled >= walled_min && walled < HOUR + Duration::from_secs(2), "{walled:?}");
         if took < REAL_MAX {
             return;
         }
@@ -195,13 +197,10 @@ macro_rules! tokio_waits {
         mod tokio_current_thread {
             use super::*;
             $(
-                #[test]
+                #[hermetic::test]
                 fn $name() {
-                    let sandbox = hermetic::Sandbox::builder().seed(1).enter().unwrap();
                     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-                    is_an_hour_in_no_time(|| runtime.block_on($wait));
-                    drop(runtime);
-                    drop(sandbox);
+                    is_an_hour_in_no_time(|| runtime.block_on(async { $wait.await }));
                 }
             )*
         }
@@ -213,7 +212,7 @@ macro_rules! tokio_waits {
                 fn $name() {
                     let mut builder = tokio::runtime::Builder::new_multi_thread();
                     let runtime = builder.worker_threads(2).enable_all().build().unwrap();
-                    is_an_hour_in_no_time(|| runtime.block_on(async { tokio::spawn($wait).await.unwrap() }));
+                    is_an_hour_in_no_time(|| runtime.block_on(async { tokio::spawn(async { $wait.await }).await.unwrap() }));
                 }
             )*
         }

@@ -46,7 +46,11 @@ pub fn object_path(address: usize) -> Option<String> {
     }
     // SAFETY: the linker's name of a loaded object.
     let name = unsafe { CStr::from_ptr(info.dli_fname) }.to_str().ok()?;
-    std::fs::canonicalize(name).ok()?.into_os_string().into_string().ok()
+    match std::fs::canonicalize(name) {
+        Ok(path) => path.into_os_string().into_string().ok(),
+        // A file in memory has no name of its own, but can be opened where it was opened from.
+        Err(_) => (name.starts_with('/') && std::fs::metadata(name).is_ok()).then(|| name.to_owned()),
+    }
 }
 
 /// Version of the running glibc, for example `(2, 36)`. `None` under another libc.
