@@ -218,6 +218,22 @@ impl Sandbox {
         self.read_journaled(thread, host, clock, mode, real)
     }
 
+    /// How far the thread's clock has ticked; 0 for one that has asked for nothing yet.
+    pub fn ticks(&self, thread: &mut Thread) -> u64 {
+        if !self.is_known(thread) {
+            return 0;
+        }
+        let level = self.level(thread);
+        level.ticks + u64::from(level.tentative.is_some())
+    }
+
+    /// Another thread, whose clock has ticked that far, woke this one: what it reads from now on is no earlier than what the other
+    /// has read. Programs rely on that, for example where one thread finds a timer due and wakes another that looks again.
+    pub fn catch_up(&self, thread: &mut Thread, ticks: u64) {
+        let level = self.level(thread);
+        level.ticks = level.ticks.max(ticks);
+    }
+
     /// What a clock shows, for one who is no part of the test: nothing ticks, nothing is written down.
     #[inline]
     pub fn peek_clock(&self, thread: &mut Thread, clock: Clock, real: impl FnOnce() -> i64) -> i64 {

@@ -5,7 +5,9 @@ use crate::host::{self, Registered};
 use crate::page::{self, Page};
 use crate::sink::Scratch;
 use crate::views::{Level, Views};
-use crate::{attach, children, condition, floor, fork, inherit, jumps, network, openssl, parking, semaphores, threads};
+use crate::{
+    attach, children, condition, floor, fork, inherit, jumps, network, openssl, parking, semaphores, threads, timers,
+};
 use core::ffi::{c_char, c_void};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
@@ -414,6 +416,7 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
         guard::real_begin();
     }
     desk.left[depth] = id;
+    timers::release();
     let below = depth.checked_sub(1);
     guard::activate(below.and_then(level));
     parking::switch(below.and_then(page_of), 0);

@@ -2,7 +2,7 @@
 
 use crate::host::Registered;
 use crate::libc::dirent as listings;
-use crate::{api, attach, children, floor, follower, guard, openssl, parking, pipes, threads};
+use crate::{api, attach, children, floor, follower, guard, openssl, parking, pipes, threads, timers};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicI32, Ordering};
 use hermetic_engine::sandbox::Held;
@@ -86,6 +86,7 @@ unsafe extern "C" fn after_in_child() {
         sandbox.forget_journal();
     }
     pipes::forget_all();
+    timers::forget_all();
     threads::forget_live();
     follower::become_forked();
     let Some(ordinal) = ordinal else { return };

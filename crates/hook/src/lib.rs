@@ -9,6 +9,7 @@
 //! * [`parking`] makes waits virtual over the [`page`] that processes share; [`settle`] carries decisions out, [`watch`] looks
 //!   after what rings no bell
 //! * [`inherit`] lets started programs take part; [`views`] shows clocks to servers that follow them, where [`follower`] reads them
+//! * [`timers`] are timers that are descriptors
 //! * [`wait`], [`condition`], [`address`], [`descriptors`], [`openssl`], [`sink`] convert at the edge
 //! * [`network`] asks the sandbox, then [`floor`], which lies under all sandboxes
 //! * [`api`] is the C ABI; [`host`] is the language above
@@ -44,6 +45,7 @@ mod settle;
 mod sink;
 mod table;
 mod threads;
+mod timers;
 mod views;
 mod wait;
 mod watch;

@@ -123,6 +123,8 @@ pub struct Cell {
     pub told: AtomicU32,
     /// Its `pthread_t`, for those who join it.
     pub pthread: AtomicU64,
+    /// How far the clocks of those who woke it had ticked: it must not read an earlier time than they did.
+    pub ticks: AtomicU64,
 }
 
 /// How long to wait for the lock before looking whether its holder is alive.

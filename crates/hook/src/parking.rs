@@ -120,7 +120,8 @@ pub fn page_now() -> Option<&'static Page> {
     unsafe { PAGE.load(Ordering::Acquire).as_ref() }
 }
 
-fn is_virtual(sandbox: &Sandbox) -> bool {
+/// Whether waits in the sandbox are virtual.
+pub fn is_virtual(sandbox: &Sandbox) -> bool {
     matches!(sandbox.clock_mode(), Mode::Virtual | Mode::Replay)
 }
 
@@ -254,6 +255,7 @@ fn fill_cell(cell: &Cell, process: i32, thread: i32, pthread: u64) {
     cell.is_signalled.store(0, Ordering::Relaxed);
     cell.is_locking.store(0, Ordering::Relaxed);
     cell.told.store(0, Ordering::Relaxed);
+    cell.ticks.store(0, Ordering::Relaxed);
     cell.pipe.store(-1, Ordering::Relaxed);
     cell.pthread.store(pthread, Ordering::Relaxed);
 }
@@ -347,19 +349,25 @@ pub fn end_thread(thread: &mut Thread) {
         false => kept_slot(&mut locked, true),
     };
     let Some(slot) = slot else { return };
-    unseat(&mut locked, slot);
+    let ticks = guard::active().map_or(0, |sandbox| sandbox.ticks(thread));
+    unseat_at(&mut locked, slot, ticks);
     settle(&mut locked);
     thread.seat.epoch = 0;
 }
 
 /// Frees a thread's place, and lets those go on who join it.
 pub fn unseat(locked: &mut Locked<'_>, slot: usize) {
+    unseat_at(locked, slot, 0);
+}
+
+/// As [`unseat`], for a thread whose clock has ticked that far.
+fn unseat_at(locked: &mut Locked<'_>, slot: usize, ticks: u64) {
     let page = locked.page;
     let process = locked.table().entries[slot].process;
     let pthread = page.cell(slot).pthread.swap(0, Ordering::SeqCst);
     locked.scheduler().remove(slot);
     if pthread != 0 {
-        locked.scheduler().signal(process, join_channel(pthread), usize::MAX, |woken| ring(page, woken));
+        locked.scheduler().signal(process, join_channel(pthread), usize::MAX, |woken| ring_at(page, woken, ticks));
     }
 }
 
@@ -483,6 +491,9 @@ fn forget_process(page: &'static Page, process: u32) {
 
 /// What the program is told. Its `errno` is what it was before the wait: the hook decides whether it changes.
 fn conclude(place: Place, deadline_ns: i64, outcome: Outcome, is_interrupted: bool, errno: i32) -> Waited {
+    if outcome == Outcome::Signalled {
+        catch_up(place);
+    }
     let waited = match outcome {
         Outcome::TimedOut => {
             note_move(place.page);
@@ -597,6 +608,22 @@ pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) ->
     place.page.cell(place.slot).pipe.store(-1, Ordering::Release);
     WAITING.fetch_sub(1, Ordering::AcqRel);
     Some(conclude(place, deadline_ns, outcome, is_interrupted, errno))
+}
+
+/// Makes the threads of this process that wait for descriptors look again: they may have to wait for less.
+pub fn nudge() {
+    let Some(page) = page_now().filter(|_| has_company()) else { return };
+    let process = PROCESS.load(Ordering::Relaxed);
+    let mut locked = page.lock();
+    for slot in 0..locked.table().high as usize {
+        let entry = &locked.table().entries[slot];
+        let is_asleep = entry.state == State::Asleep && entry.process == process;
+        if is_asleep && page.cell(slot).pipe.load(Ordering::Acquire) >= 0 {
+            locked.scheduler().come_back(slot, Outcome::Signalled);
+            ring(page, slot);
+        }
+    }
+    settle(&mut locked);
 }
 
 fn announce(place: &Place) {
@@ -938,10 +965,11 @@ pub fn signal(channel: usize, count: usize) -> usize {
 fn signal_waiters(channel: usize, count: usize) -> usize {
     let Some(page) = page_now() else { return 0 };
     let errno = kernel::errno();
+    let ticks = own_ticks();
     guard::real_begin();
     let process = PROCESS.load(Ordering::Relaxed);
     let mut locked = page.lock();
-    let done = locked.scheduler().signal(process, channel as u64, count, |slot| ring(page, slot));
+    let done = locked.scheduler().signal(process, channel as u64, count, |slot| ring_at(page, slot, ticks));
     if done > 0 {
         settle(&mut locked);
     }
@@ -949,6 +977,29 @@ fn signal_waiters(channel: usize, count: usize) -> usize {
     guard::real_end();
     kernel::set_errno(errno);
     done
+}
+
+/// How far the calling thread's clock has ticked; 0 for a thread that is no part of the sandbox.
+fn own_ticks() -> u64 {
+    Call::enter().map_or(0, |mut call| {
+        let (sandbox, thread) = call.parts();
+        sandbox.ticks(thread)
+    })
+}
+
+/// Rings for a thread that is woken by one whose clock has ticked that far.
+fn ring_at(page: &Page, slot: usize, ticks: u64) {
+    page.cell(slot).ticks.fetch_max(ticks, Ordering::AcqRel);
+    ring(page, slot);
+}
+
+/// The calling thread was woken: its clock is no earlier than that of whoever did it.
+fn catch_up(place: Place) {
+    let ticks = place.page.cell(place.slot).ticks.swap(0, Ordering::AcqRel);
+    if let Some(mut call) = Call::enter().filter(|_| ticks > 0) {
+        let (sandbox, thread) = call.parts();
+        sandbox.catch_up(thread, ticks);
+    }
 }
 
 /// Time has ended the calling thread's wait: for the times of files, and the journal if there is one.

@@ -25,6 +25,7 @@ pub mod sys_select;
 pub mod sys_sem;
 pub mod sys_socket;
 pub mod sys_stat;
+pub mod sys_timerfd;
 pub mod sys_wait;
 pub mod threads;
 pub mod time;
@@ -56,6 +57,7 @@ pub fn tables() -> impl Iterator<Item = &'static [Hook]> {
         sys_sem::TABLE,
         sys_socket::TABLE,
         sys_stat::TABLE,
+        sys_timerfd::TABLE,
         sys_wait::TABLE,
         threads::TABLE,
         time::TABLE,

@@ -5,7 +5,7 @@
 
 use crate::parking::{self, Waited};
 use crate::table::hooks;
-use crate::{follower, guard, wait};
+use crate::{follower, guard, timers, wait};
 use core::ffi::{c_int, c_ulong};
 use hermetic_model::clock;
 use hermetic_sys::clock::set_errno;
@@ -73,8 +73,12 @@ pub fn wait_until(
     mut fill: impl FnMut(&mut Region<pollfd>),
     real: impl FnOnce(Limit) -> c_int,
 ) -> c_int {
-    if limit == Limit::Now || guard::active().is_none() {
+    if guard::active().is_none() {
         return follower::waiting(limit.as_ns(), || real(limit));
+    }
+    timers::expire_due();
+    if limit == Limit::Now {
+        return follower::waiting(Some(0), || real(limit));
     }
     let mut left_ns = limit.as_ns();
     loop {
@@ -86,12 +90,18 @@ pub fn wait_until(
         fill(&mut fds);
         fds.push(pollfd { fd: -1, events: 0, revents: 0 });
         let begin = wait::elapsed();
-        match parking::poll(fds.as_mut_slice(), left_ns, mask) {
+        let timer_ns = timers::sooner_than(left_ns);
+        match parking::poll(fds.as_mut_slice(), timer_ns.or(left_ns), mask) {
             None => return really(left_ns, real),
+            // Time has come to a timer, and the descriptor tells.
+            Some(Waited::TimedOut) if timer_ns.is_some() => {
+                timers::expire_due();
+                left_ns = wait::left(left_ns, begin);
+            }
             // What became ready in the same moment is not lost: the program is told.
             Some(Waited::TimedOut) => return look(),
             Some(Waited::Signalled) => left_ns = wait::left(left_ns, begin),
-            Some(Waited::Moved { left_ns: left }) => left_ns = left,
+            Some(Waited::Moved { left_ns: left }) => left_ns = left_of(left_ns, timer_ns, left),
             Some(Waited::Interrupted) => {
                 set_errno(libc::EINTR);
                 return -1;
@@ -99,6 +109,13 @@ pub fn wait_until(
             Some(Waited::Deadlock) => return 0,
         }
     }
+}
+
+/// What is left of a wait that moved when `moved_ns` were left of it, or of the shorter one for a timer.
+fn left_of(left_ns: Option<i64>, timer_ns: Option<i64>, moved_ns: Option<i64>) -> Option<i64> {
+    let Some(timer_ns) = timer_ns else { return moved_ns };
+    let passed_ns = timer_ns - moved_ns.unwrap_or(timer_ns);
+    left_ns.map(|left_ns| (left_ns - passed_ns).max(0))
 }
 
 /// Makes a wait really, and notes when it times out, which it tells by returning 0.

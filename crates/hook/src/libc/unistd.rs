@@ -2,9 +2,9 @@
 
 use super::sys_random::{self, fill};
 use super::time::Slept;
-use super::{sys_futex, sys_socket, time};
+use super::{sys_futex, sys_socket, sys_timerfd, time};
 use crate::table::hooks;
-use crate::{descriptors, outside};
+use crate::{descriptors, outside, timers};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use hermetic_journal::Source;
 use hermetic_model::clock::{NS_PER_SEC, NS_PER_US};
@@ -58,11 +58,16 @@ unsafe fn read_random(fd: c_int, buffer: *mut c_void, len: size_t) -> Option<ssi
 
 pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
     // SAFETY: the program's promise to libc.
-    match unsafe { read_random(fd, buffer, len) } {
-        Some(count) => count,
-        // SAFETY: the arguments are the program's.
-        None => sys_socket::received(fd, sys_socket::receiving(fd, || unsafe { real::read(fd, buffer, len) })),
+    if let Some(count) = unsafe { read_random(fd, buffer, len) } {
+        return count;
     }
+    // SAFETY: the arguments are the program's.
+    let really = || unsafe { real::read(fd, buffer, len) };
+    // SAFETY: the program's promise to libc.
+    if let Some(count) = unsafe { sys_timerfd::read(fd, buffer, len, really) } {
+        return count;
+    }
+    sys_socket::received(fd, sys_socket::receiving(fd, really))
 }
 
 pub unsafe extern "C" fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t, size: size_t) -> ssize_t {
@@ -112,9 +117,10 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
 
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     // A child of vfork shares these tables with its parent, whose descriptor stays open.
-    if (descriptors::is_known(fd) || outside::is_known(fd)) && !crate::fork::is_borrowed() {
+    if (descriptors::is_known(fd) || outside::is_known(fd) || timers::is_known(fd)) && !crate::fork::is_borrowed() {
         descriptors::forget(fd);
         outside::forget(fd);
+        timers::forget(fd);
     }
     // SAFETY: the argument is the program's.
     unsafe { real::close(fd) }
