@@ -18,12 +18,13 @@ const GETENTROPY_MAX: size_t = 256;
 /// `GRND_INSECURE`, since Linux 5.6: bytes even before the kernel's generator is ready.
 const GRND_INSECURE: c_uint = 4;
 
-/// Fills the program's buffer; false where the call is not part of a sandbox.
+/// Fills the program's buffer; false where the call is not part of a sandbox, and where nothing is asked for: some libraries try
+/// once in a process whether the call works, which is nothing for a journal.
 ///
 /// # Safety
 /// `buffer` is valid for writing `len` bytes.
 pub unsafe fn fill(source: Source, buffer: *mut c_void, len: size_t) -> bool {
-    if buffer.is_null() {
+    if buffer.is_null() || len == 0 {
         return false;
     }
     let Some(mut call) = Call::enter() else { return false };
