@@ -9,7 +9,6 @@
 //!     std::thread::sleep(Duration::from_secs(3600)); // takes no time
 //!     assert!(begin.elapsed() >= Duration::from_secs(3600));
 //! }
-//! # a_token_expires_after_an_hour();
 //! ```
 //!
 //! Nothing is patched and no code under test is changed: what the standard library, tokio or C code ask of libc is answered by

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::{TcpStream, ToSocketAddrs, UdpSocket};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::Mutex;
+use std::sync::{mpsc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -97,8 +97,11 @@ async fn tokio_makes_the_test_and_we_the_world() -> Result<(), std::num::ParseIn
     Ok(())
 }
 
+/// Bytes of the system, a number of rand's, the order of a map.
+type Draws = (Vec<u8>, u64, Vec<u32>);
+
 /// What a draw gives, in the ways in which programs draw.
-fn draws() -> (Vec<u8>, u64, Vec<u32>) {
+fn draws() -> Draws {
     let mut bytes = vec![0; 16];
     getrandom::fill(&mut bytes).unwrap();
     let map: HashMap<u32, ()> = (0..16).map(|key| (key, ())).collect();
@@ -106,7 +109,7 @@ fn draws() -> (Vec<u8>, u64, Vec<u32>) {
 }
 
 /// Draws of two tests with one seed, in whatever order they run.
-static DRAWN: Mutex<Vec<(Vec<u8>, u64, Vec<u32>)>> = Mutex::new(Vec::new());
+static DRAWN: Mutex<Vec<Draws>> = Mutex::new(Vec::new());
 
 fn draw_and_compare() {
     // Of thread-local generators (rand's, a map's keys) each test has fresh ones, because each has a thread of its own.
@@ -178,6 +181,25 @@ fn children_share_the_clock() {
     thread::sleep(Duration::from_secs(86_400));
     let told = Command::new("date").args(["-u", "+%F"]).output().unwrap();
     assert_eq!(told.stdout, b"2020-01-02\n");
+}
+
+#[hermetic::test]
+fn a_woken_thread_reads_no_earlier_time() {
+    let (send, receive) = mpsc::channel();
+    let teller = thread::spawn(move || {
+        for _ in 0..1000 {
+            let _ = Instant::now();
+        }
+        // The other thread waits by then: it has nothing else to do, and time has passed.
+        thread::sleep(Duration::from_secs(1));
+        send.send(Instant::now()).unwrap();
+        thread::sleep(Duration::from_secs(1));
+        Instant::now()
+    });
+    let told = receive.recv().unwrap();
+    assert!(Instant::now() >= told);
+    let last = teller.join().unwrap();
+    assert!(Instant::now() >= last);
 }
 
 #[hermetic::test]

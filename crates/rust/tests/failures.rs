@@ -30,7 +30,7 @@ mod failing {
     fn by_the_real_time() {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let bytes: [u8; 8] = rand::random();
-        let other = thread::spawn(|| rand::random::<u64>()).join().unwrap();
+        let other = thread::spawn(rand::random::<u64>).join().unwrap();
         panic!("{time:?} {bytes:?} {other}");
     }
 

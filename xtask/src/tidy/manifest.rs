@@ -26,7 +26,10 @@ pub fn dependencies(text: &str) -> Vec<Finding> {
 
 /// Our own crates, and what the workspace's manifest already gives a version to. Lines that go on inside brackets are none.
 fn is_ours(line: &str) -> bool {
-    line.starts_with("hermetic-") || line.contains("workspace = true") || line.starts_with([' ', ']', '}', '"'])
+    line.starts_with("hermetic-")
+        || line.starts_with("hermetic =")
+        || line.contains("workspace = true")
+        || line.starts_with([' ', ']', '}', '"'])
 }
 
 #[cfg(test)]
