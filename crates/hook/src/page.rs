@@ -21,7 +21,7 @@ pub const THREADS_MAX: usize = 1024;
 pub const PROCESSES_MAX: usize = 128;
 
 /// Changes with every change to the page's layout, or to what its fields mean.
-pub const PAGE_VERSION: u32 = 5;
+pub const PAGE_VERSION: u32 = 6;
 
 /// Shared memory; all-zero bytes are a valid, unused page.
 #[repr(C)]

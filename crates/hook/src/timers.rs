@@ -116,7 +116,7 @@ pub fn clock_of(fd: c_int) -> Option<c_int> {
 /// The sandbox of the moment and the virtual time that has passed in it.
 fn now() -> Option<(u64, i64)> {
     let page = parking::page_now()?;
-    Some((page.generation.load(Ordering::Acquire), page.clockwork.elapsed()))
+    Some((page.generation.load(Ordering::Acquire), page.front.clockwork.elapsed()))
 }
 
 impl Timer {

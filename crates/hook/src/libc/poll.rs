@@ -78,7 +78,7 @@ pub fn wait_until(
     }
     timers::expire_due();
     if limit == Limit::Now {
-        return follower::waiting(Some(0), || real(limit));
+        return real(limit);
     }
     let mut left_ns = limit.as_ns();
     loop {
