@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from postgres_rows import TABLE, Postgres
-from samples import HEAVY, ROOT, Audit, JournalSize, Probe, Process, Suite
+from samples import HEAVY, ROOT, Audit, Example, JournalSize, Probe, Process, Suite
 
 BENCH, REFERENCE, FREEZEGUN, TRAVEL, SOCKET = "bench", "hermetic-0.1.0", "freezegun", "time-machine", "pytest-socket"
 STRICT, STRICT_REFERENCE = "stricttest", "stricttest-0.2.0"
-Sample = Probe | Process | Suite | Audit | JournalSize | Postgres
+Sample = Probe | Process | Suite | Audit | JournalSize | Postgres | Example
 
 
 def plain(own: float, base: float) -> float:
@@ -169,6 +169,11 @@ def wait_rows() -> list[Row]:
     ]
 
 
+def rust_rows() -> list[Row]:
+    question = "#[hermetic::test], over an empty test without it"
+    return [Row("rust-test", question, "µs", 50, Pair(Example("empty_test")))]
+
+
 def import_rows() -> list[Row]:
     def pair(environment: str) -> Pair:
         return Pair(
@@ -241,5 +246,6 @@ ROWS: list[Row] = [
     *wait_rows(),
     *import_rows(),
     *floor_rows(),
+    *rust_rows(),
     *postgres_rows(),
 ]

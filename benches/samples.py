@@ -70,6 +70,20 @@ class Process:
 
 
 @dataclass(frozen=True)
+class Example:
+    """A number that an example program of the Rust crate measures by itself, built as tests are."""
+
+    name: str
+
+    def take(self) -> float:
+        command = ["cargo", "run", "--quiet", "--package", "hermetic", "--example", self.name]
+        done = subprocess.run(command, capture_output=True, text=True, env=bare_environment(), cwd=ROOT)
+        if done.returncode != 0:
+            raise SampleFailed(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+        return float(done.stdout)
+
+
+@dataclass(frozen=True)
 class Suite:
     """Microseconds of processor time per test for a run of many trivial tests, start-up of pytest included."""
 

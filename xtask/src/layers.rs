@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 const PAGE: &str = "ARCHITECTURE.md";
 const PREFIX: &str = "hermetic-";
-/// Crates that are tools for this workspace and no part of the product.
-const TOOLS: [&str; 1] = ["xtask"];
+/// Crates that are tools for this workspace or examples, and no part of the product.
+const TOOLS: [&str; 2] = ["notes-example", "xtask"];
 
 type Levels = BTreeMap<String, u32>;
 

@@ -6,7 +6,8 @@ use crate::page::{self, Page};
 use crate::sink::Scratch;
 use crate::views::{Level, Views};
 use crate::{
-    attach, children, condition, floor, fork, inherit, jumps, network, openssl, parking, semaphores, threads, timers,
+    attach, children, condition, floor, fork, inherit, jumps, network, openssl, parking, pipes, semaphores, threads,
+    timers,
 };
 use core::ffi::{c_char, c_void};
 use core::fmt::Write;
@@ -256,6 +257,7 @@ unsafe extern "C" fn api_attach(host: *const Host, error: *mut Text) -> i32 {
         }
         host::register(*host);
     }
+    pipes::make_room();
     condition::learn();
     semaphores::learn();
     inherit::learn_path();

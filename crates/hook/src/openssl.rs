@@ -129,5 +129,5 @@ fn find(known: usize) -> Vec<Library> {
         })
     };
     // A process has one libcrypto of each name and never unloads it in practice.
-    NAMES.iter().filter_map(look).skip(known).collect()
+    NAMES.iter().filter(|name| hermetic_sys::objects::is_loaded(name)).filter_map(look).skip(known).collect()
 }

@@ -3,7 +3,7 @@
 use crate::page::THREADS_MAX;
 use crate::parking::Place;
 use core::fmt::Write;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hermetic_sys::clock as kernel;
 use libc::pollfd;
 
@@ -46,6 +46,21 @@ pub fn move_up(fd: i32) -> i32 {
     // SAFETY: our descriptor, which has a twin now.
     unsafe { libc::close(fd) };
     moved
+}
+
+/// Makes the kernel's table of descriptors as large as ours need it. In a process with several threads that waits for all
+/// processors (tens of milliseconds on some machines), so it is done once, as early as possible.
+pub fn make_room() {
+    static IS_DONE: AtomicBool = AtomicBool::new(false);
+    if IS_DONE.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    // SAFETY: a name and plain flags.
+    let fd = unsafe { libc::memfd_create(c"hermetic-room".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd >= 0 {
+        // SAFETY: our descriptor, wherever it has come to lie.
+        unsafe { libc::close(move_up(fd)) };
+    }
 }
 
 /// Empties the pipe after it rang. A pipe that the program has closed (it may close everything) is forgotten.

@@ -22,6 +22,9 @@ use std::sync::OnceLock;
 
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libhermetic.so"));
 
+/// The library's descriptor stays away from the small numbers that programs like to know.
+const FD_MIN: c_int = 400;
+
 static ENGINE: OnceLock<Result<Engine, String>> = OnceLock::new();
 
 /// The engine's functions. Copies are free.
@@ -75,8 +78,12 @@ fn memory_file() -> io::Result<String> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: just made, and nobody else's.
-    let mut file = unsafe { File::from_raw_fd(fd) };
+    // SAFETY: a descriptor of ours, and plain numbers.
+    let moved = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, FD_MIN) };
+    // SAFETY: just made, and nobody else's; closed where it has a twin now.
+    let first = unsafe { File::from_raw_fd(fd) };
+    // SAFETY: as above.
+    let mut file = if moved < 0 { first } else { unsafe { File::from_raw_fd(moved) } };
     file.write_all(LIBRARY)?;
     // It stays open: children find the library through it.
     Ok(format!("/proc/{}/fd/{}", std::process::id(), file.into_raw_fd()))

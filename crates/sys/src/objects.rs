@@ -143,6 +143,14 @@ pub fn for_each(mut visit: impl FnMut(&Object)) {
     });
 }
 
+/// Whether an object of that soname is loaded. Asks no file system, unlike `dlopen`, which looks for the file even where it is told
+/// not to load it.
+pub fn is_loaded(soname: &CStr) -> bool {
+    let mut is_loaded = false;
+    for_each(|object| is_loaded |= object.soname() == soname.to_bytes());
+    is_loaded
+}
+
 fn walk(visit: &mut dyn FnMut(&libc::dl_phdr_info) -> bool) {
     unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
         // SAFETY: `data` is the address of the caller's reference below, which outlives the walk.
