@@ -247,6 +247,7 @@ impl Engine {
             count: 0,
             port: -1,
             fatal: 0,
+            is_inherited: 0,
             subject: Text::new(),
             message: Text::new(),
             site: Text::new(),
