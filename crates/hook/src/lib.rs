@@ -25,6 +25,7 @@ mod condition;
 mod descriptors;
 mod floor;
 mod follower;
+mod foreign;
 mod fork;
 mod front;
 mod guard;

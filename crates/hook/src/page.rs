@@ -21,7 +21,7 @@ pub const THREADS_MAX: usize = 1024;
 pub const PROCESSES_MAX: usize = 128;
 
 /// Changes with every change to the page's layout, or to what its fields mean.
-pub const PAGE_VERSION: u32 = 5;
+pub const PAGE_VERSION: u32 = 6;
 
 /// Shared memory; all-zero bytes are a valid, unused page.
 #[repr(C)]
@@ -64,6 +64,8 @@ pub struct Table {
     pub follow_elapsed_ns: i64,
     /// Real time since which nobody can ever run again, or 0.
     pub deadlock_real_ns: i64,
+    /// Since then a thread was seen that the table does not know and that may end it.
+    pub may_others_act: bool,
     /// The child for whose sake it follows, as it was last seen.
     pub follow_child: i32,
     /// Children that take no part, and since when they were seen.
