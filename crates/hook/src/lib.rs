@@ -30,6 +30,7 @@ mod fork;
 mod front;
 mod guard;
 mod host;
+mod host_lock;
 mod inherit;
 mod inside;
 mod jumps;

@@ -39,6 +39,8 @@ pub struct Page {
     pub inheritance: Inheritance,
     /// Whether a child was seen that takes no part: then there is something to tell at the end.
     pub has_externals: AtomicU32,
+    /// Number of the first thread of the sandbox's own process that lost its turn, plus one, while there is that to tell.
+    pub lost_turn: AtomicU32,
     /// Ports on which somebody inside listens.
     pub ports: Ports,
     table: UnsafeCell<Table>,

@@ -83,7 +83,7 @@ impl Watch {
         observe_running(locked, place, now_ns);
         let is_ready = locked.table().entries[place.slot].state == State::Ready;
         if is_ready && now_ns - self.begin_ns > ESCAPE_NS {
-            locked.scheduler().take_baton(place.process);
+            take_baton(locked, place);
             self.begin_ns = now_ns;
         }
         settle_waiting(locked, place.slot, || !is_any_ready(fds));
@@ -111,6 +111,16 @@ impl Watch {
             return;
         }
         children::while_ignored(|| settle_waiting(locked, place.slot, || !is_any_ready(fds)));
+    }
+}
+
+/// Takes the baton from a thread that computes for too long.
+fn take_baton(locked: &mut Locked<'_>, place: &Place) {
+    let Some(holder) = locked.scheduler().holder(place.process) else { return };
+    locked.scheduler().take_baton(place.process);
+    if place.process == 0 {
+        let number = locked.page.cell(holder).number.load(Ordering::Relaxed);
+        let _ = locked.page.lost_turn.compare_exchange(0, number + 1, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
