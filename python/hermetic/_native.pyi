@@ -54,7 +54,7 @@ class Finding:
     def __new__(cls, kind: str, message: str, *, subject: str = "", site: str = "") -> Self: ...
     @property
     def kind(self) -> str:
-        """refusal, spin, deadlock, external-child, outside-write, record-stopped,
+        """refusal, spin, deadlock, external-child, turn-lost, outside-write, record-stopped,
         replay-(mismatch, exhausted, leftover), floor-(network, …)."""
     @property
     def count(self) -> int: ...

@@ -28,6 +28,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "network_strict": False,
     "order": None,
     "inherit": "on",
+    "schedule": "cooperative",
 }
 """In the order of the signature."""
 
@@ -38,6 +39,7 @@ CHOICES: Final[dict[str, tuple[str | None, ...]]] = {
     "monotonic": ("fixed", "continue"),
     "order": (None, "sorted", "chaos", "off"),
     "inherit": ("on", "off"),
+    "schedule": ("cooperative", "seeded"),
 }
 """Values that an option accepts, where they are a closed set."""
 
@@ -64,6 +66,7 @@ ACCEPTED: Final[dict[str, str]] = {
     "network_strict": "True or False",
     "order": "'sorted', 'chaos', 'off', or None ('sorted' unless rng is 'off')",
     "inherit": "'on' or 'off'",
+    "schedule": "'cooperative' or 'seeded'",
 }
 """How an error text ends: "accepted is …"."""
 

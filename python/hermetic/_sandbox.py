@@ -225,6 +225,7 @@ class Sandbox(_Door):
         network_strict: bool = False,
         order: Literal["sorted", "chaos", "off"] | None = None,
         inherit: Literal["on", "off"] = "on",
+        schedule: Literal["cooperative", "seeded"] = "cooperative",
         test_id: str | None = None,
         automatic: bool = False,
         root: str | None = None,
@@ -277,6 +278,7 @@ class Sandbox(_Door):
             network_strict,
             strict_replay,
             inherit,
+            schedule,
         )
         self._settings = self._settings_now = _settings.settings(self._options, extra, self._root or "")
         self._arm_if_plain()

@@ -42,6 +42,7 @@ PINNED_CLOCK = 1 << 10
 PINNED_SEED = 1 << 11
 NETWORK_STRICT = 1 << 12
 INHERIT = 1 << 13
+SCHEDULE_SEEDED = 1 << 14
 
 CHOICES: Final = {
     "clock": ("virtual", "off"),
@@ -50,6 +51,7 @@ CHOICES: Final = {
     "monotonic": ("fixed", "continue"),
     "order": (None, "sorted", "chaos", "off"),
     "inherit": ("on", "off"),
+    "schedule": ("cooperative", "seeded"),
 }
 OPTIONS: Final = (
     "now",
@@ -65,6 +67,7 @@ OPTIONS: Final = (
     "network_strict",
     "strict_replay",
     "inherit",
+    "schedule",
 )
 """The options that the engine takes, in the order in which `settings` gets them."""
 
@@ -125,7 +128,7 @@ def settings(values: Sequence[Any], extra: int, root: str) -> Settings:
 @lru_cache(maxsize=256, typed=True)
 def _settings(extra: int, root: str, *values: Any) -> Settings:
     config = dict(zip(OPTIONS, values))
-    for option in ("clock", "rng", "order", "monotonic", "inherit"):
+    for option in ("clock", "rng", "order", "monotonic", "inherit", "schedule"):
         choice(option, config[option])
     for option in ("allow_loopback", "allow_unix", "network_strict", "strict_replay"):
         switch(option, config[option])
@@ -146,6 +149,7 @@ def _settings(extra: int, root: str, *values: Any) -> Settings:
         (STRICT_REPLAY, config["strict_replay"]),
         (NETWORK_STRICT, config["network_strict"]),
         (INHERIT, config["inherit"] == "on"),
+        (SCHEDULE_SEEDED, config["schedule"] == "seeded"),
     ):
         if is_wanted:
             flags |= flag

@@ -214,6 +214,46 @@ print(json.dumps([text, real() - begin]))
     assert real_s < 2
 
 
+@pytest.mark.parametrize("others", ["a pool's", "a reader's", "an accepting one's"])
+def test_idle_threads_that_are_no_part_of_it_do_not_put_a_deadlock_off(told, others):
+    """Nothing that they wait for can come from anywhere but from this process."""
+    real_s = told(f"""
+others = {others!r}
+receive, send = os.pipe()
+server = socket.create_server(("127.0.0.1", 0))
+lock = threading.Lock()
+lock.acquire()
+wait = {{"a pool's": lock.acquire, "a reader's": lambda: os.read(receive, 1), "an accepting one's": server.accept}}
+idle = threading.Thread(target=wait[others], daemon=True)
+idle.start()
+begin = real()
+try:
+    with hermetic.sandbox(seed=1):
+        threading.Event().wait()
+except hermetic.DeadlockError:
+    print(json.dumps(real() - begin))
+sys.stdout.flush()
+os._exit(0)
+""")
+    assert real_s < 3, "half a second on a machine that does nothing else"
+
+
+def test_a_thread_that_naps_outside_may_still_end_a_wait(told):
+    is_set, virtual_s = told("""
+event = threading.Event()
+timer = threading.Timer(1.5, event.set)
+timer.start()
+with hermetic.sandbox(seed=1):
+    begin = time.monotonic()
+    is_set = event.wait()
+    took = time.monotonic() - begin
+timer.join()
+print(json.dumps([is_set, took]))
+""")
+    assert is_set
+    assert virtual_s < 1
+
+
 def test_ready_threads_wake_in_an_order_that_the_seed_draws(told):
     orders = told(f"""
 def race(seed):

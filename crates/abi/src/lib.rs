@@ -11,7 +11,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// Changes with every change to this file.
-pub const ABI_VERSION: u32 = 8;
+pub const ABI_VERSION: u32 = 9;
 
 /// The exported function that returns the [`Api`]: `extern "C" fn() -> *const Api`.
 pub const SYMBOL: &core::ffi::CStr = c"hermetic_abi";
@@ -102,9 +102,11 @@ pub mod flag {
     pub const NETWORK_STRICT: u32 = 1 << 12;
     /// Programs that the sandbox starts take part in it.
     pub const INHERIT: u32 = 1 << 13;
+    /// A thread of the host offers its turn after numbers of steps that are drawn from the seed, and not only when it waits.
+    pub const SCHEDULE_SEEDED: u32 = 1 << 14;
     /// The network policy holds for the sandbox's own threads only: a harness runs other tests beside this one, in threads of
     /// the same process, which have the network as it is. Absent: it holds for every thread of the process.
-    pub const OWN_THREADS: u32 = 1 << 14;
+    pub const OWN_THREADS: u32 = 1 << 15;
 }
 
 /// What [`Api::enter`] is told.
@@ -164,6 +166,8 @@ pub mod finding {
     pub const DEADLOCK: u32 = 10;
     /// A child takes no part in the sandbox, and time followed the real one while it ran.
     pub const EXTERNAL_CHILD: u32 = 11;
+    /// A thread computed for so long that others no longer waited for it: their order is the machine's.
+    pub const TURN_LOST: u32 = 12;
 }
 
 /// What [`Api::floor_enter`] is told. A floor lies under all sandboxes and holds for every thread of the process; of several,
@@ -296,6 +300,9 @@ pub struct Host {
     pub image: *const c_void,
     /// Whether the calling thread runs host code now (for CPython: holds the interpreter lock).
     pub is_running: Option<unsafe extern "C" fn() -> c_int>,
+    /// Whether the calling thread is one of the host's, whatever it runs now (for CPython: has a thread state). One that the
+    /// host started and does not know any more is about to end.
+    pub is_known: Option<unsafe extern "C" fn() -> c_int>,
     /// The place that the calling thread executes, also where it has given the host's lock away. Returns [`look`] bits.
     pub place: Option<unsafe extern "C" fn(out: *mut Place) -> c_int>,
     /// Describes a place. Only called while `is_running`.
@@ -342,6 +349,11 @@ pub struct Api {
     pub chance_end: unsafe extern "C" fn(),
     /// 1 if the calling thread takes part in the active sandbox; cheap.
     pub is_inside: unsafe extern "C" fn() -> i32,
+    /// Counts a step of the calling thread, for [`flag::SCHEDULE_SEEDED`]: 1 if it shall offer its turn now.
+    pub step: unsafe extern "C" fn() -> i32,
+    /// The calling thread, which has given the host's lock away, lets the seed decide between itself and those that are ready. It
+    /// comes back when it is its turn.
+    pub offer_turn: unsafe extern "C" fn(),
     /// Adds a policy entry. INVALID names what is wrong with it.
     pub allow: unsafe extern "C" fn(id: i64, entry: Slice, error: *mut Text) -> i32,
     /// May this thread talk to that address (`struct sockaddr`)? REFUSED fills the finding, which is then also recorded.

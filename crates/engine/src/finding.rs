@@ -92,6 +92,7 @@ pub fn kind_name(kind: u32) -> &'static str {
         finding::RECORD_STOPPED => "recording stopped",
         finding::DEADLOCK => "deadlock",
         finding::EXTERNAL_CHILD => "external child",
+        finding::TURN_LOST => "turn lost",
         _ => "finding",
     }
 }

@@ -6,6 +6,8 @@ use hermetic_abi::{Place, PlaceText};
 pub trait Host {
     /// The calling thread runs host code now, and the other questions make sense.
     fn is_running(&self) -> bool;
+    /// It is one of the host's threads: it may run host code again.
+    fn is_known(&self) -> bool;
     /// The place it executes.
     fn place(&self) -> Option<Place>;
     /// Both at once: whether it runs host code, and the place.
@@ -25,6 +27,10 @@ pub struct NoHost;
 
 impl Host for NoHost {
     fn is_running(&self) -> bool {
+        false
+    }
+
+    fn is_known(&self) -> bool {
         false
     }
 

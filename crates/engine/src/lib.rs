@@ -9,6 +9,7 @@
 //! * [`tentative`] has the readings that may be the interpreter's own
 //! * [`entropy`] has random bytes and the order of listings
 //! * [`scheduler`]: who runs, who waits, when time jumps
+//! * `steps`: after how many steps a thread offers its turn
 //! * [`network`] (refusals)
 //! * [`recorder`] and [`replayer`] are the two users of a journal
 //! * [`floor`] is the network policy under all sandboxes; [`floor_file`] is one as text, for started programs
@@ -28,6 +29,7 @@ pub mod replayer;
 pub mod sandbox;
 pub mod scheduler;
 mod sites;
+mod steps;
 pub mod tentative;
 pub mod thread;
 pub mod time;

@@ -253,6 +253,17 @@ impl Sandbox {
         lock(&self.findings).add(&found);
     }
 
+    /// Notes that a thread of this number kept others waiting for too long.
+    pub fn note_lost_turn(&self, number: u32) {
+        let mut found = crate::finding::blank(finding::TURN_LOST, false);
+        let _ = write!(
+            found.message,
+            "thread {number} computed for more than a second of real time while others were ready, so they went on beside it: \
+             from there on the order of threads is the machine's, not the seed's"
+        );
+        lock(&self.findings).add(&found);
+    }
+
     /// Whether a journal is being written.
     pub fn is_recording(&self) -> bool {
         matches!(*lock(&self.tape), Tape::Recorder(_))

@@ -225,6 +225,10 @@ mod tests {
     }
 
     impl Host for At {
+        fn is_known(&self) -> bool {
+            true
+        }
+
         fn is_running(&self) -> bool {
             self.is_running.get()
         }

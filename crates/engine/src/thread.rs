@@ -4,6 +4,7 @@
 //! plugin's, a wide fixture's, the user's), and coming back to the lower one must find a thread's streams and ticks where
 //! they were left, so there is one record per level.
 
+use crate::steps::Pace;
 use crate::tentative::Tentative;
 use hermetic_abi::{Finding, Text};
 use hermetic_model::stream::{Key, Pedigree, Purpose, Stream};
@@ -45,6 +46,8 @@ pub struct Seat {
     pub slot: u32,
     /// It runs interpreted code, so it needs the baton.
     pub is_host: bool,
+    /// The interpreter started it, and it ends when it has no interpreted code left to run.
+    pub is_made_by_host: bool,
 }
 
 /// A thread inside the sandbox of one level.
@@ -72,6 +75,8 @@ pub struct Level {
     application: Stream,
     openssl: Stream,
     order: Stream,
+    schedule: Stream,
+    pub(crate) pace: Pace,
 }
 
 /// What the monotonic clock showed to a thread last, and how much time had passed then.
@@ -97,6 +102,8 @@ impl Level {
         application: Stream::EMPTY,
         openssl: Stream::EMPTY,
         order: Stream::EMPTY,
+        schedule: Stream::EMPTY,
+        pace: Pace::UNKNOWN,
     };
 
     /// The streams are left as they are: they are keyed when the first of them is drawn from.
@@ -111,6 +118,7 @@ impl Level {
         self.basis = None;
         (self.still, self.moves_seen) = (0, 0);
         self.is_keyed = false;
+        self.pace = Pace::UNKNOWN;
     }
 
     /// Its number in the journal, and whether it does by chance what it does.
@@ -139,6 +147,7 @@ impl Level {
         self.application = Stream::new(key, self.pedigree, Purpose::Application);
         self.openssl = Stream::new(key, self.pedigree, Purpose::Openssl);
         self.order = Stream::new(key, self.pedigree, Purpose::Order);
+        self.schedule = Stream::new(key, self.pedigree, Purpose::Schedule);
         self.is_keyed = true;
     }
 
@@ -146,6 +155,7 @@ impl Level {
         match purpose {
             Purpose::Openssl => &mut self.openssl,
             Purpose::Order => &mut self.order,
+            Purpose::Schedule => &mut self.schedule,
             _ => &mut self.application,
         }
     }
@@ -159,7 +169,7 @@ impl Thread {
             levels: [const { Level::EMPTY }; LEVELS_MAX],
             interrupt: Text::new(),
             pending_name: Text::new(),
-            seat: Seat { epoch: 0, slot: 0, is_host: false },
+            seat: Seat { epoch: 0, slot: 0, is_host: false, is_made_by_host: false },
             missed: None,
         }
     }

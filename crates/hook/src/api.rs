@@ -6,8 +6,8 @@ use crate::page::{self, Page};
 use crate::sink::Scratch;
 use crate::views::{Level, Views};
 use crate::{
-    attach, children, condition, floor, fork, inherit, jumps, network, openssl, parking, pipes, semaphores, threads,
-    timers,
+    attach, children, condition, floor, fork, host_lock, inherit, jumps, network, openssl, parking, pipes, semaphores,
+    threads, timers,
 };
 use core::ffi::{c_char, c_void};
 use core::fmt::Write;
@@ -44,6 +44,8 @@ static API: Api = Api {
     chance_begin,
     chance_end,
     is_inside,
+    step,
+    offer_turn,
     allow,
     check_address,
     check_host,
@@ -156,16 +158,22 @@ pub fn enter_inherited(page: &'static Page, settings: &Settings<'_>, thread: &mu
 }
 
 /// The sandbox and page of a level, made if need be.
-fn make_level(depth: usize, views: &mut Views) -> Result<(&'static Sandbox, &'static Page), (i32, String)> {
+fn make_level(depth: usize, desk: &mut Desk) -> Result<(&'static Sandbox, &'static Page), (i32, String)> {
     if let (Some(sandbox), Some(page), true) = (level(depth), page_of(depth), is_own(depth)) {
         return Ok((sandbox, page));
     }
     let refused = || (status::SYSTEM, format!("no memory for a clock page: {}", std::io::Error::last_os_error()));
     let (page, fd, front_fd) = page::create().ok_or_else(refused)?;
-    PAGE_FDS[depth].store(fd, Ordering::Release);
-    FRONT_FDS[depth].store(front_fd, Ordering::Release);
+    // What a forked process finds at a level is its maker's.
+    desk.scratch[depth] = None;
+    for former in [PAGE_FDS[depth].swap(fd, Ordering::AcqRel), FRONT_FDS[depth].swap(front_fd, Ordering::AcqRel)] {
+        if former >= 0 {
+            // SAFETY: this process's copy of a descriptor of ours.
+            unsafe { libc::close(former) };
+        }
+    }
     MAKERS[depth].store(fork::owner(), Ordering::Release);
-    views.add_level((depth, front_fd));
+    desk.views.add_level((depth, front_fd));
     let sandbox: &'static Sandbox = Box::leak(Box::new(Sandbox::new(depth, &page.front.clockwork)));
     PAGES[depth].store(core::ptr::from_ref(page).cast_mut(), Ordering::Release);
     LEVELS[depth].store(core::ptr::from_ref(sandbox).cast_mut(), Ordering::Release);
@@ -263,7 +271,10 @@ unsafe extern "C" fn api_attach(host: *const Host, error: *mut Text) -> i32 {
     inherit::learn_path();
     fork::prepare();
     match attach::attach() {
-        Ok(()) => show_clocks_as_told(error),
+        Ok(()) => {
+            host_lock::learn();
+            show_clocks_as_told(error)
+        }
         Err(text) => fail(error, status::UNSUPPORTED, text),
     }
 }
@@ -314,7 +325,7 @@ unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
     if depth == LEVELS_MAX {
         return Err((status::MISUSE, format!("{LEVELS_MAX} sandboxes lie on top of each other already")));
     }
-    let (sandbox, page) = make_level(depth, &mut desk.views)?;
+    let (sandbox, page) = make_level(depth, &mut desk)?;
     // SAFETY: the caller's promise.
     let seed = unsafe { bytes(config.seed) };
     // SAFETY: the caller's promise.
@@ -354,7 +365,7 @@ unsafe fn enter_level(config: &Config) -> Result<i64, (i32, String)> {
     desk.entered.push(Entered { id: id as i64, flags: config.flags, is_seeded, is_suspended: false });
     openssl::switch(is_seeded);
     inherit::hand_on(page, PAGE_FDS[depth].load(Ordering::Acquire), sandbox, &settings);
-    parking::begin(page, id, wall_of(sandbox, thread), thread);
+    parking::begin(page, depth, id, wall_of(sandbox, thread), thread);
     page.front.set_mode(sandbox.clock_mode());
     guard::activate(Some(sandbox));
     desk.show();
@@ -421,7 +432,7 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
     timers::release();
     let below = depth.checked_sub(1);
     guard::activate(below.and_then(level));
-    parking::switch(below.and_then(page_of), 0);
+    parking::go_back(below.and_then(|below| Some((below, page_of(below)?))));
     if let (Some(_), Some(record)) = (below, threads::current()) {
         // It goes on in the sandbox below as the thread that entered it: in the first place, with the baton.
         // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
@@ -433,7 +444,7 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
         unsafe { &mut *record }.retire();
     }
     openssl::switch(desk.entered.last().is_some_and(|below| below.is_seeded));
-    note_externals(left);
+    note_page(left);
     desk.show();
     let (told, sink) = left.leave();
     if let Some(sink) = sink {
@@ -446,10 +457,13 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
     status::OK
 }
 
-/// Adds findings for the children that took no part.
-fn note_externals(sandbox: &Sandbox) {
+/// Adds findings for what the page tells: children that took no part, a turn that was lost.
+fn note_page(sandbox: &Sandbox) {
     if let Some(page) = page_of(sandbox.depth()) {
         children::take_externals(page, |name| sandbox.note_external(name));
+        if let Some(number) = page.lost_turn.swap(0, Ordering::Relaxed).checked_sub(1) {
+            sandbox.note_lost_turn(number);
+        }
     }
 }
 
@@ -601,6 +615,16 @@ unsafe extern "C" fn is_inside() -> i32 {
     i32::from(Call::enter().is_some())
 }
 
+unsafe extern "C" fn step() -> i32 {
+    let Some(mut call) = Call::enter() else { return 0 };
+    let (sandbox, thread) = call.parts();
+    i32::from(sandbox.step(thread))
+}
+
+unsafe extern "C" fn offer_turn() {
+    parking::offer_turn_now();
+}
+
 unsafe extern "C" fn allow(id: i64, entry: Slice, error: *mut Text) -> i32 {
     let Some(sandbox) = sandbox_of(id) else { return status::MISUSE };
     let _real = RealSection::begin();
@@ -659,7 +683,7 @@ unsafe extern "C" fn take_pending_name(out: *mut Text) -> i32 {
 unsafe extern "C" fn finding(id: i64, index: u32, out: *mut Finding) -> i32 {
     let _real = RealSection::begin();
     let Some(sandbox) = sandbox_of(id) else { return status::MISUSE };
-    note_externals(sandbox);
+    note_page(sandbox);
     commit(sandbox);
     let Some(found) = sandbox.finding(index as usize) else { return status::MISUSE };
     // SAFETY: null, or the caller's structure.

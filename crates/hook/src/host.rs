@@ -1,6 +1,6 @@
 //! The host language, as its front end registered it.
 
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use hermetic_abi::{look, Host as Table, Place, PlaceText};
 use hermetic_engine::host::Host;
 
@@ -21,10 +21,12 @@ pub fn discover() {
     type Check = unsafe extern "C" fn() -> core::ffi::c_int;
     // SAFETY: the function of that name in CPython's C API has this type and may be called from any thread.
     let check = unsafe { core::mem::transmute::<usize, Check>(address) };
+    STATE.store(hermetic_sys::symbol::global(c"PyGILState_GetThisThreadState").unwrap_or(0), Ordering::Release);
     register(Table {
         size: size_of::<Table>() as u32,
         image: address as *const core::ffi::c_void,
         is_running: Some(check),
+        is_known: Some(has_state),
         place: None,
         describe: None,
         is_importing: None,
@@ -35,6 +37,21 @@ pub fn discover() {
 /// Whether a front end has registered, which refuses by itself what it can name better.
 pub fn has_front_end() -> bool {
     table().is_some_and(|table| table.describe.is_some())
+}
+
+/// Tells a thread's state, in a program without a front end; zero where it is not there.
+static STATE: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" fn has_state() -> core::ffi::c_int {
+    let address = STATE.load(Ordering::Acquire);
+    if address == 0 {
+        return 1;
+    }
+    type State = unsafe extern "C" fn() -> *const core::ffi::c_void;
+    // SAFETY: the function of that name in CPython's C API has this type and may be called from any thread.
+    let state = unsafe { core::mem::transmute::<usize, State>(address) };
+    // SAFETY: as above.
+    core::ffi::c_int::from(!unsafe { state() }.is_null())
 }
 
 /// An address inside the interpreter's image, or zero.
@@ -57,6 +74,11 @@ impl Host for Registered {
         let Some(ask) = table().and_then(|table| table.is_running) else { return false };
         // SAFETY: the front end's promise in `hermetic_abi::Host`: callable from any thread.
         unsafe { ask() != 0 }
+    }
+
+    fn is_known(&self) -> bool {
+        // SAFETY: as above.
+        table().and_then(|table| table.is_known).is_none_or(|ask| unsafe { ask() != 0 })
     }
 
     #[inline]

@@ -9,7 +9,7 @@
 use crate::guard::{self, Call};
 use crate::host::Registered;
 use crate::page::{self, Page, PAGE_VERSION};
-use crate::{api, attach, children, condition, floor, follower, fork, host, parking, semaphores, threads};
+use crate::{api, attach, children, condition, floor, follower, fork, host, host_lock, parking, semaphores, threads};
 use core::ffi::{c_char, CStr};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -308,6 +308,7 @@ fn enter(child: &Child) -> Option<()> {
     fork::prepare();
     host::discover();
     attach::attach().ok()?;
+    host_lock::learn();
     let kept = &page.inheritance;
     let (seed, allow) = (kept.seed.read(), kept.allow.read());
     let settings = Settings {

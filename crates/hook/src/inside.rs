@@ -14,7 +14,8 @@ pub fn are_all(fds: &[pollfd]) -> bool {
     fds.iter().all(|poll| is_inside(poll.fd))
 }
 
-fn is_inside(fd: i32) -> bool {
+/// Whether one does.
+pub fn is_inside(fd: i32) -> bool {
     if fd < 0 {
         return true;
     }

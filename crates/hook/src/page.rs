@@ -21,7 +21,7 @@ pub const THREADS_MAX: usize = 1024;
 pub const PROCESSES_MAX: usize = 128;
 
 /// Changes with every change to the page's layout, or to what its fields mean.
-pub const PAGE_VERSION: u32 = 6;
+pub const PAGE_VERSION: u32 = 7;
 
 /// Shared memory; all-zero bytes are a valid, unused page.
 #[repr(C)]
@@ -39,6 +39,8 @@ pub struct Page {
     pub inheritance: Inheritance,
     /// Whether a child was seen that takes no part: then there is something to tell at the end.
     pub has_externals: AtomicU32,
+    /// Number of the first thread of the sandbox's own process that lost its turn, plus one, while there is that to tell.
+    pub lost_turn: AtomicU32,
     /// Ports on which somebody inside listens.
     pub ports: Ports,
     table: UnsafeCell<Table>,
@@ -64,6 +66,8 @@ pub struct Table {
     pub follow_elapsed_ns: i64,
     /// Real time since which nobody can ever run again, or 0.
     pub deadlock_real_ns: i64,
+    /// Since then a thread was seen that the table does not know and that may end it.
+    pub may_others_act: bool,
     /// The child for whose sake it follows, as it was last seen.
     pub follow_child: i32,
     /// Children that take no part, and since when they were seen.

@@ -16,7 +16,7 @@ use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::host::Host;
 use hermetic_engine::sandbox::Mode;
 use hermetic_engine::scheduler::{Entry, Outcome, State, NEVER};
-use hermetic_engine::thread::Seat;
+use hermetic_engine::thread::{Seat, LEVELS_MAX};
 use hermetic_engine::{Sandbox, Thread};
 use hermetic_model::stream::Pedigree;
 use hermetic_sys::futex::{self, Woken};
@@ -59,12 +59,37 @@ pub struct Place {
 /// The generation of the page that this process takes part in.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
+/// What [`GENERATION`] was at the levels below the one of the moment: a parent's sandbox may be over when this process comes
+/// back to it.
+static GENERATIONS: [AtomicU64; LEVELS_MAX] = [const { AtomicU64::new(0) }; LEVELS_MAX];
+
+/// Leaves the page of a level for the one below, or for none.
+pub fn go_back(below: Option<(usize, &'static Page)>) {
+    let Some((depth, page)) = below else { return switch(None, 0, 0) };
+    let mut locked = page.lock_unmasked();
+    let generation = page.generation.load(Ordering::Acquire);
+    let former = GENERATIONS[depth].load(Ordering::Relaxed);
+    let own = fork::owner();
+    // In a page of another process this one has a place of its own, or needs one if it was forked on a level above.
+    let place = match locked.table().processes.iter().position(|&process| process == own) {
+        Some(0) => Some((0, generation)),
+        Some(index) => Some((index as u32, former)),
+        None if former == generation => locked.take_process().map(|index| (index, former)),
+        None => Some((0, former)),
+    };
+    drop(locked);
+    match place {
+        Some((process, generation)) => switch(Some(page), process, generation),
+        None => switch(None, 0, 0),
+    }
+}
+
 /// Makes this page the one of the moment, or none. All waits of this process end and go on elsewhere.
-pub fn switch(page: Option<&'static Page>, process: u32) {
+fn switch(page: Option<&'static Page>, process: u32, generation: u64) {
     let (old, own) = (page_now(), PROCESS.load(Ordering::Relaxed));
     let new = page.map_or(core::ptr::null_mut(), |page| core::ptr::from_ref(page).cast_mut());
     PROCESS.store(process, Ordering::Relaxed);
-    GENERATION.store(page.map_or(0, |page| page.generation.load(Ordering::Acquire)), Ordering::Relaxed);
+    GENERATION.store(generation, Ordering::Relaxed);
     // In this order: who sees the new epoch sees the new page too, and waits of the old epoch register nowhere any more.
     PAGE.store(new, Ordering::Release);
     EPOCH.fetch_add(1, Ordering::AcqRel);
@@ -82,7 +107,10 @@ pub fn switch(page: Option<&'static Page>, process: u32) {
 
 /// Begins a new sandbox of this process on this page, which shows `wall_ns` on its wall clock, and makes it the page of the
 /// moment. The thread that enters takes the first place, and the baton if it runs host code.
-pub fn begin(page: &'static Page, generation: u64, wall_ns: i64, thread: &mut Thread) {
+pub fn begin(page: &'static Page, depth: usize, generation: u64, wall_ns: i64, thread: &mut Thread) {
+    if let Some(below) = depth.checked_sub(1) {
+        GENERATIONS[below].store(GENERATION.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
     thread.seat.is_host = Registered.is_running();
     let mut locked = page.lock_unmasked();
     reset(&mut locked, wall_ns);
@@ -92,7 +120,7 @@ pub fn begin(page: &'static Page, generation: u64, wall_ns: i64, thread: &mut Th
     page.generation.store(generation, Ordering::Release);
     drop(locked);
     children::note_existing();
-    switch(Some(page), 0);
+    switch(Some(page), 0, generation);
 }
 
 fn reset(locked: &mut Locked<'_>, wall_ns: i64) {
@@ -110,6 +138,7 @@ fn reset(locked: &mut Locked<'_>, wall_ns: i64) {
     (table.choices, table.seed) = (0, 0);
     table.externals = Default::default();
     page.has_externals.store(0, Ordering::Relaxed);
+    page.lost_turn.store(0, Ordering::Relaxed);
     table.log.begin(wall_ns);
     (table.follow_real_ns, table.follow_elapsed_ns, table.deadlock_real_ns) = (0, 0, 0);
 }
@@ -278,7 +307,7 @@ pub fn enter_child(thread: &mut Thread) {
 pub fn expect_thread(child: &mut Thread, is_host: bool) {
     let Some(page) = page_now() else { return };
     let epoch = EPOCH.load(Ordering::Acquire);
-    child.seat.is_host = is_host;
+    (child.seat.is_host, child.seat.is_made_by_host) = (is_host, is_host);
     let mut locked = page.lock();
     if let Some(slot) = sit_down(&mut locked, child, epoch, PROCESS.load(Ordering::Relaxed), false) {
         // Whose number it will be is not known yet; until then it counts as awake.
@@ -440,7 +469,7 @@ fn is_over(page: &Page) -> bool {
 
 /// A started program takes part.
 pub fn enter_inherited(page: &'static Page, process: u32, thread: &mut Thread) {
-    switch(Some(page), process);
+    switch(Some(page), process, page.generation.load(Ordering::Acquire));
     thread.seat.is_host = crate::host::image() != 0;
     let _ = place_of(thread);
 }
@@ -879,13 +908,30 @@ pub fn await_host_lock(condition: usize, unlock: impl FnOnce()) -> bool {
 }
 
 /// A thread of the interpreter has given its lock away without waiting: for a computation that needs no lock, or for a call
-/// that may take a while. Whoever is ready may be next; the seed decides.
+/// that may take a while. Whoever is ready may be next; the seed decides. Not while something is imported or
+/// collected: whether an import reads files or finds all done depends on what the process did before.
 pub fn offer_turn() {
-    if WAITING.load(Ordering::Acquire) == 0 {
+    if WAITING.load(Ordering::Acquire) != 0 && !is_by_chance() {
+        offer_turn_now();
+    }
+}
+
+fn is_by_chance() -> bool {
+    // The host is asked without our hooks in between (H5).
+    let Some(mut call) = Call::enter() else { return false };
+    let (sandbox, thread) = call.parts();
+    sandbox.is_by_chance(thread) || Registered.is_importing()
+}
+
+/// The same where even threads that have not begun yet may be next.
+pub fn offer_turn_now() {
+    if !has_company() {
         return;
     }
     let Some(mut call) = Call::enter() else { return };
-    if !is_virtual(call.sandbox) {
+    // A thread that has run its last code ends before anybody goes on: what others find of it shall not be chance.
+    let is_ending = call.thread().seat.is_made_by_host && !Registered.is_known();
+    if !is_virtual(call.sandbox) || is_ending {
         return;
     }
     let Some(place) = place_of(call.thread()) else { return };

@@ -129,6 +129,6 @@ fn begin_deadlock(locked: &mut Locked<'_>) {
     table.follow_real_ns = 0;
     table.log.end_following();
     if table.deadlock_real_ns == 0 {
-        table.deadlock_real_ns = real_ns();
+        (table.deadlock_real_ns, table.may_others_act) = (real_ns(), false);
     }
 }

@@ -4,7 +4,7 @@
 use crate::page::Locked;
 use crate::parking::{is_any_ready, is_stale, take_turn, unseat, Place};
 use crate::settle::{has_run_since_seen, is_asleep, real_ns, settle_waiting};
-use crate::{children, inside, jumps};
+use crate::{children, foreign, inside, jumps};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::{Outcome, State, NEVER};
 use hermetic_sys::task;
@@ -22,7 +22,7 @@ const ESCAPE_NS: i64 = 1_000_000_000;
 const SUSPICION_NS: i64 = 10_000_000;
 /// How long nobody can run before it is called a deadlock.
 const DEADLOCK_NS: i64 = 500_000_000;
-/// The same while threads are around that the table does not know, and that might yet do something.
+/// The same where threads were seen that the table does not know, and that may yet do something.
 const DEADLOCK_FOREIGN_NS: i64 = 5_000_000_000;
 
 /// What a thread found when it looked around.
@@ -83,7 +83,7 @@ impl Watch {
         observe_running(locked, place, now_ns);
         let is_ready = locked.table().entries[place.slot].state == State::Ready;
         if is_ready && now_ns - self.begin_ns > ESCAPE_NS {
-            locked.scheduler().take_baton(place.process);
+            take_baton(locked, place);
             self.begin_ns = now_ns;
         }
         settle_waiting(locked, place.slot, || !is_any_ready(fds));
@@ -111,6 +111,16 @@ impl Watch {
             return;
         }
         children::while_ignored(|| settle_waiting(locked, place.slot, || !is_any_ready(fds)));
+    }
+}
+
+/// Takes the baton from a thread that computes for too long.
+fn take_baton(locked: &mut Locked<'_>, place: &Place) {
+    let Some(holder) = locked.scheduler().holder(place.process) else { return };
+    locked.scheduler().take_baton(place.process);
+    if place.process == 0 {
+        let number = locked.page.cell(holder).number.load(Ordering::Relaxed);
+        let _ = locked.page.lost_turn.compare_exchange(0, number + 1, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
@@ -175,7 +185,10 @@ fn break_deadlock(locked: &mut Locked<'_>, place: &Place, fds: &mut [pollfd], no
     }
     let page = locked.page;
     page.cell(place.slot).is_inside.store(u32::from(inside::are_all(fds)), Ordering::Relaxed);
-    let limit_ns = if has_foreign_threads(locked) { DEADLOCK_FOREIGN_NS } else { DEADLOCK_NS };
+    if !locked.table().may_others_act {
+        locked.table().may_others_act = foreign::may_act(locked);
+    }
+    let limit_ns = if locked.table().may_others_act { DEADLOCK_FOREIGN_NS } else { DEADLOCK_NS };
     if now_ns - since_ns < limit_ns {
         return;
     }
@@ -200,16 +213,4 @@ fn break_deadlock(locked: &mut Locked<'_>, place: &Place, fds: &mut [pollfd], no
     jumps::note_deadlock(locked);
     locked.scheduler().break_deadlock(slot);
     settle_waiting(locked, place.slot, || !is_any_ready(fds));
-}
-
-/// Whether this process has threads that are not in the table.
-fn has_foreign_threads(locked: &mut Locked<'_>) -> bool {
-    // SAFETY: no preconditions.
-    let own = unsafe { libc::getpid() };
-    let page = locked.page;
-    let table = locked.table();
-    let seated = (0..table.high as usize).filter(|&slot| {
-        table.entries[slot].state != State::Free && page.cell(slot).process.load(Ordering::Relaxed) == own
-    });
-    task::threads(own).is_none_or(|threads| threads > seated.count() as u64)
 }

@@ -47,6 +47,13 @@ pub fn file_and_name(code: usize) -> Option<(String, String)> {
     Some((text(pointer(code, layout.filename), layout.data)?, text(pointer(code, layout.name), layout.data)?))
 }
 
+/// The text object with the file of a code object, which lives; None where the layout is not known.
+pub fn file_object(code: usize) -> Option<*const c_void> {
+    let layout = (*LAYOUT.get()?)?;
+    let name = pointer(code as *const c_void, layout.filename);
+    (!name.is_null()).then_some(name)
+}
+
 fn measure(py: Python<'_>) -> PyResult<Option<Layout>> {
     let version = py.version_info();
     if cfg!(not(target_pointer_width = "64")) || (version.major, version.minor) > (3, 13) {

@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 #[pyclass(frozen, module = "hermetic._native", get_all)]
 pub struct Finding {
     /// "refusal", "spin", "replay-mismatch", "replay-exhausted", "replay-leftover", "record-stopped", "deadlock",
-    /// "external-child", "floor-network", "floor-process", "floor-write", or what a front end noticed itself ("outside-write").
+    /// "external-child", "turn-lost", "floor-network", "floor-process", "floor-write", or what a front end noticed itself
+    /// ("outside-write").
     kind: String,
     count: u32,
     /// For refusals; None where there is no port.
@@ -69,6 +70,7 @@ fn kind_name(kind: u32) -> &'static str {
         finding::SPIN => "spin",
         finding::DEADLOCK => "deadlock",
         finding::EXTERNAL_CHILD => "external-child",
+        finding::TURN_LOST => "turn-lost",
         finding::REPLAY_MISMATCH => "replay-mismatch",
         finding::REPLAY_EXHAUSTED => "replay-exhausted",
         finding::REPLAY_LEFTOVER => "replay-leftover",

@@ -92,6 +92,7 @@ pub fn adapter() -> &'static Host {
                 size: core::mem::size_of::<Host>() as u32,
                 image: ffi::PyEval_GetFrame as *const c_void,
                 is_running: Some(is_running),
+                is_known: Some(is_known),
                 place: Some(place),
                 describe: Some(describe),
                 is_importing: Some(is_importing),
@@ -109,6 +110,10 @@ unsafe impl Send for Adapter {}
 
 unsafe extern "C" fn is_running() -> c_int {
     c_int::from(holds_lock())
+}
+
+unsafe extern "C" fn is_known() -> c_int {
+    c_int::from(!frame::thread_state().is_null())
 }
 
 /// Whether the calling thread holds the interpreter lock.
@@ -147,6 +152,16 @@ unsafe extern "C" fn place(out: *mut Place) -> c_int {
 
 unsafe extern "C" fn is_importing() -> c_int {
     c_int::from(LENT.get().is_some_and(|lent| frame::is_below(&lent.import_codes, holds_lock())))
+}
+
+/// The same for the calling thread, which holds the lock.
+pub fn is_importing_here() -> bool {
+    LENT.get().is_some_and(|lent| frame::is_below(&lent.import_codes, true))
+}
+
+/// Folder of the standard library, with a trailing slash.
+pub fn library() -> &'static str {
+    LENT.get().map_or("", |lent| lent.library.as_str())
 }
 
 unsafe extern "C" fn describe(place: Place, out: *mut PlaceText) -> c_int {

@@ -9,6 +9,7 @@
 //! | `door` | the way in and out: the plain case, and what no error may cut short |
 //! | `collection` | garbage collections, which happen by chance |
 //! | `session` | entry, exit, suspend, resume; uses `generator`, `generators`, `numpy`, `environment`, `attributes` |
+//! | `steps` | counts what threads do, for `schedule="seeded"` |
 //! | `journal_file` | journals on disk |
 //! | `real` | the door to the real world |
 //! | `pg` | throwaway PostgreSQL clusters |
@@ -37,6 +38,7 @@ mod numpy;
 mod pg;
 mod real;
 mod session;
+mod steps;
 mod symbol;
 mod text;
 

@@ -16,7 +16,7 @@ use crate::environment::{self, Changes, Environment};
 use crate::findings::{self, Finding};
 use crate::generator::{self, Generator};
 use crate::generators::{self, Kept};
-use crate::{audit, collection, engine, errors, host, journal_file, numpy, real};
+use crate::{audit, collection, engine, errors, host, journal_file, numpy, real, steps};
 
 static GENERATOR: PyOnceLock<Generator> = PyOnceLock::new();
 
@@ -105,6 +105,7 @@ pub struct Session {
     phase: Phase,
     id: i64,
     is_guarded: bool,
+    is_counted: bool,
     environment: Option<Environment>,
     /// Changes to the environment made inside, while suspended.
     environment_inside: Changes,
@@ -144,14 +145,13 @@ impl Session {
         self.phase = Phase::Left;
         // SAFETY: `outcome` is writable.
         let code = unsafe { (api.leave)(self.id, &raw mut self.outcome) };
-        if self.is_guarded {
-            audit::end();
-        }
+        self.forget_guard();
+        let forgotten = self.forget_steps(py);
         let restored = if was_inside { self.restore(py) } else { Ok(()) };
         if code < 0 {
             return Err(errors::sandbox(py, &format!("the engine did not leave sandbox {} (status {code})", self.id)));
         }
-        restored?;
+        restored.and(forgotten)?;
         collection::end(py)?;
         written?;
         Ok((self.outcome.findings, self.outcome.fatal))
@@ -398,6 +398,10 @@ impl Session {
             audit::begin(py)?;
             self.is_guarded = true;
         }
+        if plan.flags & flag::SCHEDULE_SEEDED != 0 {
+            steps::begin(py).inspect_err(|_| self.forget_guard())?;
+            self.is_counted = true;
+        }
         if journals.record.is_some() || journals.replay.is_some() {
             host::set_root(&plan.root);
         }
@@ -423,11 +427,22 @@ impl Session {
             return Ok(());
         }
         collection::end(py)?;
-        if self.is_guarded {
-            audit::end();
-            self.is_guarded = false;
-        }
+        self.forget_guard();
+        self.forget_steps(py)?;
         Err(entry_error(py, answer as i32, error.as_str()))
+    }
+
+    fn forget_guard(&mut self) {
+        if core::mem::take(&mut self.is_guarded) {
+            audit::end();
+        }
+    }
+
+    fn forget_steps(&mut self, py: Python<'_>) -> PyResult<()> {
+        if core::mem::take(&mut self.is_counted) {
+            steps::end(py)?;
+        }
+        Ok(())
     }
 
     /// Puts the outer world back: the reverse of [`Session::set_aside`], then the environment.

@@ -138,6 +138,7 @@ static HOST: HostTable = HostTable(Host {
     size: size_of::<Host>() as u32,
     image: core::ptr::null(),
     is_running: None,
+    is_known: None,
     place: None,
     describe: None,
     is_importing: None,

@@ -187,8 +187,26 @@ pub fn threads(process: i32) -> Option<u64> {
     core::str::from_utf8(&text[after + 1..]).ok()?.split_ascii_whitespace().nth(17)?.parse().ok()
 }
 
+/// What a thread of this process waits for in the kernel: the number of its system call and the call's six arguments. None for
+/// one that runs or is gone, and where the kernel does not tell.
+pub fn system_call(thread: i32) -> Option<[u64; 7]> {
+    // SAFETY: no preconditions.
+    let call = read(unsafe { libc::getpid() }, thread, "syscall");
+    let mut words = core::str::from_utf8(call.text()).ok()?.split_ascii_whitespace();
+    let mut told = [words.next()?.parse().ok()?, 0, 0, 0, 0, 0, 0];
+    for place in &mut told[1..] {
+        *place = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+    }
+    Some(told)
+}
+
 /// Calls `visit` for each child that a thread of this process has started and that was not waited for yet.
 pub fn for_each_child(mut visit: impl FnMut(i32)) {
+    for_each_thread(|thread| visit_children(thread, &mut visit));
+}
+
+/// Calls `visit` for each thread of this process.
+pub fn for_each_thread(mut visit: impl FnMut(i32)) {
     // SAFETY: a C string and flags.
     let folder =
         unsafe { libc::open(c"/proc/self/task".as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC) };
@@ -203,7 +221,7 @@ pub fn for_each_child(mut visit: impl FnMut(i32)) {
         let Ok(got @ 1..) = usize::try_from(got) else { break };
         // SAFETY: the kernel wrote `got` bytes of them.
         let bytes = unsafe { core::slice::from_raw_parts(buffer.as_ptr().cast::<u8>(), got) };
-        for_each_entry(bytes, |thread| visit_children(thread, &mut visit));
+        for_each_entry(bytes, &mut visit);
     }
     // SAFETY: opened above.
     unsafe { libc::close(folder) };

@@ -19,6 +19,8 @@ pub struct Local {
     pub mark: u32,
     /// The thread's number for the kernel, or 0 where nobody has asked; see `task::known_id`.
     pub kernel_id: i32,
+    /// While the thread watches itself give the interpreter's lock away: how many of its mutexes it holds, plus one; else 0.
+    pub watched: u32,
 }
 
 const _: () = assert!(size_of::<Local>() <= 32, "the size of `hermetic_local` below");

@@ -61,11 +61,17 @@ def declare(parser: pytest.Parser) -> None:
         help="a refused connection or look-up fails the test, even where the code swallowed the error",
     )
     group.addoption("--hermetic-tz", metavar="ZONE", help="time zone of sandboxed tests (default: the machine's)")
+    group.addoption(
+        "--hermetic-schedule",
+        metavar="CHOICE",
+        help="cooperative: threads run until they wait (default); seeded: they are also interrupted, by the seed",
+    )
     parser.addini("hermetic_all", "as --hermetic-all", type="bool", default=False)
     parser.addini("hermetic_seed", "as --hermetic-seed", default="")
     parser.addini("hermetic_record", "as --hermetic-record, relative to the root directory", default="")
     parser.addini("hermetic_strict_network", "as --hermetic-strict-network", type="bool", default=False)
     parser.addini("hermetic_tz", "as --hermetic-tz", default="")
+    parser.addini("hermetic_schedule", "as --hermetic-schedule", default="")
 
 
 def read(config: pytest.Config) -> Settings:
@@ -137,13 +143,16 @@ def _defaults(config: pytest.Config) -> dict[str, Any]:
     defaults: dict[str, Any] = {}
     if config.getoption("hermetic_strict_network") or config.getini("hermetic_strict_network"):
         defaults["network_strict"] = True
-    spelled, zone = _given(config, "tz")
-    if zone is not None:
+    for option in ("tz", "schedule"):
+        spelled, value = _given(config, option)
+        if value is None:
+            continue
         from hermetic import SandboxError, sandbox
 
+        one: dict[str, Any] = {option: value}
         try:
-            sandbox(tz=zone)
+            sandbox(**one)
         except (SandboxError, ValueError) as error:
             raise pytest.UsageError(f"{spelled}: {error}") from None
-        defaults["tz"] = zone
+        defaults.update(one)
     return defaults

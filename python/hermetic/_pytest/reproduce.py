@@ -41,7 +41,7 @@ DROPPED_OPTIONS = _words(
 KEPT_OPTIONS = _words(
     """
     -c --config-file --rootdir -o --override-ini -p -k -m -W --pythonwarnings --confcutdir --import-mode --basetemp
-    --doctest-glob --capture --asyncio-mode --timeout --randomly-seed --hermetic-tz
+    --doctest-glob --capture --asyncio-mode --timeout --randomly-seed --hermetic-tz --hermetic-schedule
     """
 )
 """Options whose value is the next word, even where that looks like one of the chosen paths."""

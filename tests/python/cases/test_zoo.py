@@ -139,9 +139,18 @@ def test_fifty_seeds_have_one_outcome_each(project, program, name):
     outcomes = json.loads(ran.text.splitlines()[-1])
     assert [len(seen) for seen in outcomes] == [1] * 50, outcomes
     passed = sum(seen == ["passed"] for seen in outcomes)
-    # Where both outcomes are possible, a sweep finds the other one only once the interpreter's lock was seen contended
-    # in the process, which this one need not have; docs/waits.md says so.
     assert passed == 50 or not animal.passes, outcomes
+
+
+def test_a_sweep_of_schedules_finds_the_lost_deposit(project):
+    put(project, ANIMALS["py12"])
+    codes = []
+    for seed in range(3):
+        options = ("--hermetic-all", f"--hermetic-seed={seed}", "--hermetic-schedule=seeded")
+        runs = [run(project, *options) for _ in range(2)]
+        assert runs[0].errors() == runs[1].errors()
+        codes.append(runs[0].code)
+    assert 1 in codes
 
 
 @pytest.mark.parametrize("name", ["py23", "py29"])

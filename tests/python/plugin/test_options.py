@@ -18,6 +18,8 @@ import pytest
         (["--hermetic-replay=missing.journal"], ["missing.journal"]),
         (["--hermetic-tz=Mars/Olympus"], ["--hermetic-tz", "Mars/Olympus"]),
         (["-o", "hermetic_seed=x"], ["hermetic_seed", "'x'"]),
+        (["--hermetic-schedule=chaos"], ["--hermetic-schedule", "'chaos'", "'seeded'"]),
+        (["-o", "hermetic_schedule=chaos"], ["hermetic_schedule", "'chaos'", "'cooperative'"]),
         (["-o", "hermetic_tz=Nowhere"], ["hermetic_tz", "Nowhere"]),
     ],
 )
@@ -60,9 +62,9 @@ def test_ini_key_for_all(suite):
 
 def test_help_names_every_option(suite):
     text = suite.run("--help").text
-    for name in ("all", "seed", "record", "replay", "strict-network", "tz"):
+    for name in ("all", "seed", "record", "replay", "strict-network", "tz", "schedule"):
         assert f"--hermetic-{name}" in text
-    for name in ("all", "seed", "record", "strict_network", "tz"):
+    for name in ("all", "seed", "record", "strict_network", "tz", "schedule"):
         assert f"hermetic_{name} (" in text
 
 

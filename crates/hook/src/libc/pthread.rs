@@ -4,9 +4,8 @@ use crate::guard::Call;
 use crate::host::Registered;
 use crate::parking::{self, Waited};
 use crate::table::hooks;
-use crate::{condition, threads, wait};
+use crate::{condition, host_lock, threads, wait};
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering};
 use hermetic_engine::Thread;
 use libc::{clockid_t, pthread_attr_t, pthread_cond_t, pthread_mutex_t, pthread_t, timespec};
 
@@ -303,8 +302,7 @@ pub unsafe extern "C" fn pthread_cond_timedwait_of_interpreter(
     mutex: *mut pthread_mutex_t,
     deadline: *const timespec,
 ) -> c_int {
-    HOST_CONDITION.store(condition, Ordering::Relaxed);
-    HOST_MUTEX.store(mutex, Ordering::Relaxed);
+    host_lock::note(condition, mutex);
     // SAFETY: the interpreter's condition, which is initialised.
     let id = unsafe { condition::clock(condition) };
     // SAFETY: the interpreter's promise to libc.
@@ -362,7 +360,9 @@ pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_in
 /// The interpreter holds its own mutexes for moments only: no reason to give the turn away.
 pub unsafe extern "C" fn pthread_mutex_lock_of_interpreter(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the argument is the interpreter's.
-    unsafe { real::pthread_mutex_lock(mutex) }
+    let error = unsafe { real::pthread_mutex_lock(mutex) };
+    host_lock::note_locked();
+    error
 }
 
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int {
@@ -377,24 +377,19 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_
 /// See `pthread_mutex_lock_of_interpreter`. The unlock that ends giving the interpreter's lock away is where another thread
 /// may take its turn.
 pub unsafe extern "C" fn pthread_mutex_unlock_of_interpreter(mutex: *mut pthread_mutex_t) -> c_int {
+    host_lock::note_unlocking(mutex);
     // SAFETY: the argument is the interpreter's.
     let error = unsafe { real::pthread_mutex_unlock(mutex) };
-    if HOST_MUTEX.load(Ordering::Relaxed) == mutex && threads::take_mark() {
+    if host_lock::is_given_away(mutex) {
         parking::offer_turn();
     }
     error
 }
 
-/// The condition and the mutex of the interpreter's lock, as seen in waits for it.
-static HOST_CONDITION: AtomicPtr<pthread_cond_t> = AtomicPtr::new(core::ptr::null_mut());
-static HOST_MUTEX: AtomicPtr<pthread_mutex_t> = AtomicPtr::new(core::ptr::null_mut());
-
 /// The interpreter signals its lock's condition when it gives the lock away, while it holds the mutex: it is marked, and the
 /// turn is offered when the mutex is free again.
 pub unsafe extern "C" fn pthread_cond_signal_of_interpreter(condition: *mut pthread_cond_t) -> c_int {
-    if HOST_CONDITION.load(Ordering::Relaxed) == condition {
-        threads::mark();
-    }
+    host_lock::note_signalled(condition);
     // SAFETY: the argument is the interpreter's.
     unsafe { pthread_cond_signal(condition) }
 }

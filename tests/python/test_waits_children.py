@@ -1,0 +1,119 @@
+"""Children and what they share with their makers. Each program runs in a process of its own."""
+
+from __future__ import annotations
+
+import json
+
+ATTEMPTS = 4
+"""A busy machine may take its time for a program once or twice, a wait that expires takes it always."""
+
+
+def test_a_fork_pool_waits_for_nobodys_turn(program):
+    """A thread of the pool looks again and again, without waiting, for what another one has not fetched yet."""
+    code = """
+    import json, multiprocessing, hermetic
+
+    def double(number):
+        return 2 * number
+
+    with hermetic.sandbox(seed=1):
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            begin = hermetic.real.monotonic()
+            answer = pool.apply(double, (21,))
+            print(json.dumps([answer, hermetic.real.monotonic() - begin]))
+    """
+    took = []
+    for _ in range(ATTEMPTS):
+        ran = program(code)
+        assert ran.code == 0, ran.text
+        answer, real_s = json.loads(ran.text)
+        assert answer == 42
+        took.append(real_s)
+    assert min(took) < 0.7, took
+
+
+def test_a_childs_own_sandbox_delays_nobody(program):
+    """When it leaves its own it comes back to its parent's, as the process that it is there."""
+    code = """
+    import json, subprocess, sys, time, hermetic
+
+    OWN = '''
+    import time, hermetic
+    with hermetic.sandbox(seed=2):
+        begin = time.monotonic()
+        time.sleep(10)
+        print(time.monotonic() - begin)
+    begin = time.monotonic()
+    time.sleep(1000)
+    print(time.monotonic() - begin)
+    '''
+
+    with hermetic.sandbox(seed=1):
+        begin, real_begin = time.monotonic(), hermetic.real.monotonic()
+        ran = subprocess.run([sys.executable, "-c", OWN], capture_output=True, text=True)
+        took = time.monotonic() - begin
+        print(json.dumps([ran.stdout.split(), ran.stderr, took, hermetic.real.monotonic() - real_begin]))
+    """
+    took = []
+    for _ in range(ATTEMPTS):
+        ran = program(code)
+        assert ran.code == 0, ran.text
+        naps, errors, virtual_s, real_s = json.loads(ran.text)
+        assert [round(float(nap)) for nap in naps] == [10, 1000], errors
+        assert 1000 <= virtual_s < 1001, "its own sandbox has a clock of its own, after it there is the parent's again"
+        took.append(real_s)
+    assert min(took) < 0.9, took
+
+
+def test_a_forked_process_and_its_maker_have_sandboxes_of_their_own(program):
+    """A sandbox that is over leaves its memory for the next one; after a fork there are two processes that need one."""
+    code = """
+    import os, time, hermetic
+
+    with hermetic.sandbox(seed=1):
+        time.sleep(1)
+    child = os.fork()
+    with hermetic.sandbox(seed=2, now=0 if child else 1_000_000_000):
+        begin = time.time()
+        for _ in range(500):
+            time.sleep(10)
+        line = f"{begin:.0f} {time.time() - begin:.0f}"
+    os.write(1, f"{line}\\n".encode())
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+    else:
+        os._exit(0)
+    """
+    ran = program(code)
+    assert ran.code == 0, ran.text
+    assert sorted(ran.text.splitlines()) == ["0 5000", "1000000000 5000"]
+
+
+def test_a_forked_child_may_leave_its_makers_sandbox(program):
+    """It enters one of its own on top, leaves that, and then its maker's: each time it is somebody of its own."""
+    code = """
+    import os, time, hermetic
+
+    outer = hermetic.sandbox(seed=1)
+    with outer:
+        child = os.fork()
+        if child == 0:
+            begin = time.monotonic()
+            time.sleep(100)
+            took = time.monotonic() - begin
+        else:
+            began = time.monotonic()
+            assert os.waitpid(child, 0)[1] == 0
+            took = time.monotonic() - began
+    if child == 0:
+        with hermetic.sandbox(seed=3):
+            begin = time.monotonic()
+            time.sleep(7)
+            took += time.monotonic() - begin
+        os.write(1, f"{took:.0f}\\n".encode())
+        os._exit(0)
+    os.write(1, f"{took:.0f}\\n".encode())
+    """
+    ran = program(code)
+    assert ran.code == 0, ran.text
+    assert ran.text.splitlines() == ["107", "100"]
