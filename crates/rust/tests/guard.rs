@@ -47,6 +47,23 @@ fn a_seed_is_fresh_or_chosen() {
     assert_eq!(sandbox.seed(), -7);
 }
 
+/// Some crates ask once for the address of a function of libc, and keep it: it must be one that can be answered.
+#[test]
+fn what_was_used_outside_before_is_answered_inside() {
+    let draw = || {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).unwrap();
+        bytes
+    };
+    let inside = || {
+        let _sandbox = Sandbox::builder().seed(3).enter().unwrap();
+        draw()
+    };
+    let outside = draw();
+    assert_eq!(inside(), inside());
+    assert!(outside != inside() && outside != draw());
+}
+
 #[test]
 fn wrong_options_are_named_at_the_entry() {
     let error = |builder: hermetic::Builder| builder.enter().unwrap_err().to_string();
