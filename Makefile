@@ -84,7 +84,8 @@ soak: wheel ## random threads, waits, forks and kills in sandboxes, for SOAK_MIN
 	@.venvs/soak/bin/python tools/soak.py --minutes $(SOAK_MINUTES)
 
 docs: ## Rust's reference pages, warnings refused; then every link between the Markdown pages
-	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps
+	@# For people who work here: private items have pages too, and module headers link to them.
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" cargo doc --quiet --workspace --no-deps --document-private-items
 	$(PYTHON) tools/links.py
 
 wheel: build/wheels/latest ## one wheel for every CPython from 3.10 on, into build/wheels/

@@ -104,7 +104,7 @@ fn readable_time(event: &Event<'_>) -> Option<String> {
     }
 }
 
-/// Reads what [`write`] wrote. Events go straight into the raw form, so memory stays in proportion to the input.
+/// Reads what [`write()`] wrote. Events go straight into the raw form, so memory stays in proportion to the input.
 pub(crate) fn read(bytes: &[u8]) -> Result<Journal, Error> {
     let mut reader = Reader::default();
     let mut source = serde_json::Deserializer::from_slice(bytes);

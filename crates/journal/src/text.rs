@@ -67,7 +67,7 @@ pub(crate) fn line(text: &str) -> String {
     })
 }
 
-/// As [`line`], for names that need not be UTF-8.
+/// As [`line()`], for names that need not be UTF-8.
 pub(crate) fn name(bytes: &[u8]) -> String {
     line(&String::from_utf8_lossy(bytes))
 }
