@@ -16,7 +16,6 @@
 //!
 //! The invariants that the `SAFETY` comments name (H1 to H8) stand in `ARCHITECTURE.md`.
 #![allow(unsafe_code)]
-#![allow(rustdoc::private_intra_doc_links, reason = "the page is for those who work on this crate")]
 #![allow(clippy::missing_safety_doc, reason = "hooks have the contract of the libc function whose name they bear")]
 
 mod address;

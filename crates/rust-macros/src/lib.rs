@@ -6,8 +6,6 @@
 //! * [`item`] takes the function apart; [`arguments`] reads the options, [`option`] checks them against [`table`]
 //! * [`expand`] puts the test together; [`literal`] reads texts and numbers; [`error`] makes errors that point at their cause
 
-#![allow(rustdoc::private_intra_doc_links, reason = "the page is for those who work on this crate")]
-
 mod arguments;
 mod error;
 mod expand;
