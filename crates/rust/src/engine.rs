@@ -305,6 +305,13 @@ pub fn try_lock_file(file: &File) -> bool {
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
+/// The same, but waits for the other process.
+pub fn lock_file(file: &File) -> bool {
+    use std::os::fd::AsRawFd;
+    // SAFETY: an open descriptor and plain flags.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) == 0 }
+}
+
 /// Calls `work` when the process ends in an orderly way.
 pub fn at_exit(work: extern "C" fn()) {
     // SAFETY: a function that lives as long as the program.

@@ -169,6 +169,10 @@ impl Directory {
 
     fn make(folder: &Path) -> io::Result<Directory> {
         fs::create_dir_all(folder)?;
+        // One process at a time looks after a directory: between making a scratch file and locking it, it looks like one that a
+        // crashed process left. The lock is on the directory itself and leaves no file.
+        let exclusive = File::open(folder)?;
+        engine::lock_file(&exclusive);
         recover(folder);
         let run = run_name();
         let scratch = folder.join(format!("unfinished-{run}-{}.journal", std::process::id()));

@@ -191,6 +191,23 @@ fn a_crash_leaves_a_journal_that_the_next_run_names() {
 }
 
 #[test]
+fn processes_that_record_side_by_side_keep_their_journals_apart() {
+    let folder = Folder::new("parallel");
+    let record = [("HERMETIC_RECORD", folder.text())];
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| run("by_a_crash", &record));
+            scope.spawn(|| run("by_a_panic", &record));
+        }
+    });
+    run("by_nothing", &record);
+    let names = folder.names();
+    let count =
+        |test: &str| names.iter().filter(|name| name.starts_with(&format!("failures-failing-{test}__"))).count();
+    assert_eq!((count("by_a_crash"), count("by_a_panic"), names.len()), (4, 4, 8), "{names:?}");
+}
+
+#[test]
 fn a_refusal_decides_where_it_is_strict() {
     let told = run("by_a_refusal_that_it_swallows", &[]);
     let words = text(&told);
