@@ -43,6 +43,7 @@ const DEFAULTS: &[(&str, Option<&str>)] = &[
     ("record", None),
     ("replay", None),
     ("rng", Some("all")),
+    ("schedule", Some("cooperative")),
     ("scrub_env", Some("no")),
     ("seed", None),
     ("spin_limit", Some("1000000")),
