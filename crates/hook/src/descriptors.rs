@@ -1,7 +1,7 @@
-//! What is known of file descriptors: which are random devices, and which were judged in this sandbox.
+//! What is known of file descriptors: which are random devices, which were judged in this sandbox, and which are ours.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
 /// Descriptors above this are not tracked; a random device up there gives real bytes, which `doctor` says.
 const FDS_MAX: usize = 65_536;
@@ -10,6 +10,34 @@ static DEVICES: [AtomicU64; FDS_MAX / 64] = [const { AtomicU64::new(0) }; FDS_MA
 /// Sockets whose program has set a limit on receiving.
 static LIMITED: [AtomicU64; FDS_MAX / 64] = [const { AtomicU64::new(0) }; FDS_MAX / 64];
 static JUDGED: [AtomicU64; FDS_MAX] = [const { AtomicU64::new(0) }; FDS_MAX];
+
+/// Descriptors of our own that programs which close everything would take from us.
+static KEPT: [AtomicI32; KEPT_MAX] = [const { AtomicI32::new(-1) }; KEPT_MAX];
+const KEPT_MAX: usize = 32;
+static KEPT_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// From now on closing it does nothing. Where there is no place left it can be closed like any other.
+pub fn keep(fd: c_int) {
+    let index = KEPT_COUNT.load(Ordering::Relaxed);
+    if let Some(place) = KEPT.get(index) {
+        place.store(fd, Ordering::Relaxed);
+        KEPT_COUNT.store(index + 1, Ordering::Release);
+    }
+}
+
+/// Whether the descriptor is one of ours, which programs do not know.
+#[inline]
+pub fn is_kept(fd: c_int) -> bool {
+    first_kept(fd, fd).is_some()
+}
+
+/// The lowest descriptor of ours among these.
+#[inline]
+pub fn first_kept(first: c_int, last: c_int) -> Option<c_int> {
+    let count = KEPT_COUNT.load(Ordering::Acquire).min(KEPT_MAX);
+    let kept = KEPT[..count].iter().map(|kept| kept.load(Ordering::Relaxed));
+    kept.filter(|fd| (first..=last).contains(fd)).min()
+}
 
 type Bits = [AtomicU64; FDS_MAX / 64];
 

@@ -325,6 +325,9 @@ pub fn create() -> Option<(&'static Page, i32, i32)> {
     // SAFETY: the front is the first part of a map that `open` made.
     unsafe { front::lay(&page.front, front_fd) }?;
     page.front_fd.store(front_fd, Ordering::Relaxed);
+    // Started programs come in through them.
+    crate::descriptors::keep(fd);
+    crate::descriptors::keep(front_fd);
     page.version.store(PAGE_VERSION, Ordering::Release);
     for cell in &page.cells {
         cell.pipe.store(-1, Ordering::Relaxed);

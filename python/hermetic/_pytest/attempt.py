@@ -15,7 +15,7 @@ import pytest
 
 import hermetic
 from hermetic import _native
-from hermetic._pytest import examples, findings, surroundings
+from hermetic._pytest import examples, findings, forkserver, surroundings
 from hermetic._pytest.examples import Examples
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Attempt:
     __slots__ = (
         "_added",
         "_examples",
+        "_forkserver",
         "_is_paused",
         "_is_rearranged",
         "_judged",
@@ -56,6 +57,7 @@ class Attempt:
         self._told: set[tuple[str, str, str]] = set()
         self._judged: set[tuple[str, str, str]] = set()
         self.sandbox = sandbox
+        self._forkserver = forkserver.number()
         core = sys.modules.get("hypothesis.core")
         if core is not None:
             examples.begin_early()
@@ -108,6 +110,7 @@ class Attempt:
             self._examples.restore()
         if self.is_covered:
             return
+        forkserver.end(self._forkserver)
         forgotten = 0
         while (inner := hermetic.current()) is not None and inner is not self.handle:
             inner._sandbox.__exit__(None, None, None)

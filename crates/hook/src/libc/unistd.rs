@@ -20,6 +20,8 @@ hooks! {
     write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t;
     writev(fd: c_int, parts: *const libc::iovec, count: c_int) -> ssize_t;
     close(fd: c_int) -> c_int;
+    close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
+    closefrom(first: c_int);
     syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long;
 }
 
@@ -116,6 +118,9 @@ pub unsafe extern "C" fn writev(fd: c_int, parts: *const libc::iovec, count: c_i
 }
 
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    if descriptors::is_kept(fd) {
+        return 0;
+    }
     // A child of vfork shares these tables with its parent, whose descriptor stays open.
     if (descriptors::is_known(fd) || outside::is_known(fd) || timers::is_known(fd)) && !crate::fork::is_borrowed() {
         descriptors::forget(fd);
@@ -124,6 +129,39 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     }
     // SAFETY: the argument is the program's.
     unsafe { real::close(fd) }
+}
+
+/// Programs that close whatever they do not know leave us what started programs come in through.
+pub unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+    let highest = c_int::try_from(last).unwrap_or(c_int::MAX);
+    let mut begin = c_int::try_from(first).unwrap_or(c_int::MAX);
+    let is_closing = flags as c_uint & libc::CLOSE_RANGE_CLOEXEC == 0 && first <= last;
+    while let Some(kept) = descriptors::first_kept(begin, highest).filter(|_| is_closing) {
+        if kept > begin {
+            // SAFETY: a part of the program's range.
+            let result = unsafe { real::close_range(begin as c_uint, kept as c_uint - 1, flags) };
+            if result != 0 {
+                return result;
+            }
+        }
+        if kept == highest {
+            return 0;
+        }
+        begin = kept + 1;
+    }
+    let begin = if is_closing { begin as c_uint } else { first };
+    // SAFETY: the arguments are the program's, but for what was done already.
+    unsafe { real::close_range(begin, last, flags) }
+}
+
+pub unsafe extern "C" fn closefrom(first: c_int) {
+    let begin = first.max(0);
+    let is_ours = descriptors::first_kept(begin, c_int::MAX).is_some();
+    // SAFETY: the program's promise to libc.
+    if !is_ours || unsafe { close_range(begin as c_uint, c_uint::MAX, 0) } != 0 {
+        // SAFETY: the argument is the program's.
+        unsafe { real::closefrom(first) }
+    }
 }
 
 /// Programs that spell a system call by number get the same answers as those that call libc.

@@ -114,6 +114,12 @@ def _sweep(folder: str, prefix: str) -> None:
             shutil.rmtree(root, ignore_errors=True)
 
 
+def _is_throwaway(rootpath: Path) -> bool:
+    """Whether a test of a plugin (`pytester`) made the project beside its temporary root; its own files are inside."""
+    root = os.environ.get("PYTEST_DEBUG_TEMPROOT")
+    return bool(root) and Path(os.path.realpath(root or "")).parent in Path(os.path.realpath(rootpath)).parents
+
+
 def temp_problems(
     before: Callable[[str], str | None], basetemp: str | None, invocation_dir: Path, rootpath: Path
 ) -> list[str]:
@@ -127,6 +133,8 @@ def temp_problems(
         trouble = _native.floor_temp_trouble(os.path.realpath(invocation_dir / value), str(rootpath))
         if trouble is not None:
             kind, top = trouble
+            if kind == "project" and _is_throwaway(rootpath):
+                continue
             what = "the project" if kind == "project" else "the git work tree"
             problems.append(f"{name}={value} lies inside {what} {top}")
     return problems

@@ -5,8 +5,11 @@ The wrappers are the outermost ones: what fixtures and other plugins do for a te
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Generator
+
+# Taken now: a test may put something else in their place.
+from threading import active_count, current_thread
+from threading import enumerate as all_threads
 from typing import Any
 
 import pytest
@@ -85,7 +88,7 @@ class Protocol:
         self._entries, self._left = [], []
         session.directories.enter(item)
         session.watch(True)
-        self._threads = threading.active_count()
+        self._threads = active_count()
         return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -127,11 +130,11 @@ class Protocol:
     def _wait_for_threads(self) -> None:
         """A thread that the test has started and not waited for gets a moment, so that what it does is told of this
         test."""
-        if threading.active_count() <= self._threads:
+        if active_count() <= self._threads:
             return
         rest = THREADS_SECONDS_MAX
-        for thread in threading.enumerate()[self._threads :]:
-            if thread is not threading.current_thread() and rest > 0:
+        for thread in all_threads()[self._threads :]:
+            if thread is not current_thread() and rest > 0:
                 begin = real.monotonic()
                 with real.world():
                     thread.join(rest)
