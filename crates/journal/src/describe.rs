@@ -1,6 +1,6 @@
 //! One event in words: the label and the value that the timeline and the comparison print.
 
-use crate::event::{Clock, Event, Reason, Source};
+use crate::event::{Clock, Event, Reason, Source, Wake};
 use crate::text;
 
 /// Entropy that is written out in full; longer draws are cut to it.
@@ -24,6 +24,9 @@ pub(crate) fn label(event: &Event<'_>) -> &'static str {
         // Stands out without colour too.
         Event::Refusal { .. } => "REFUSED",
         Event::ChildExit { .. } => "child",
+        Event::Wake { how: Wake::TimedOut, .. } => "timed out",
+        Event::Wake { how: Wake::Interrupted, .. } => "signal",
+        Event::Wake { how, .. } => how.name(),
         other => other.kind_name(),
     }
 }
@@ -51,6 +54,20 @@ pub(crate) fn value(event: &Event<'_>) -> String {
         Event::Lookup { host, port, status, .. } => format!("{} failed ({status})", address(host, port)),
         Event::ChildExit { child, status, .. } => format!("{child} {}", exit_text(status)),
         Event::Note { text, .. } => text::line(text),
+        Event::Wake { how, by, .. } => wake_text(how, by),
+    }
+}
+
+/// Why a thread goes on. The time that is up stands in the wait before.
+fn wake_text(how: Wake, by: i32) -> String {
+    match (how, by) {
+        (Wake::Turn, _) => "its turn".to_string(),
+        (Wake::Woken, ..0) => "from outside".to_string(),
+        (Wake::Woken, by) => format!("by thread {by}"),
+        (Wake::TimedOut, _) => "its wait is over".to_string(),
+        (Wake::Kernel, _) => "what it waited for came".to_string(),
+        (Wake::Interrupted, _) => "its handler ran".to_string(),
+        (Wake::Deadlock, _) => "nobody will ever end its wait".to_string(),
     }
 }
 

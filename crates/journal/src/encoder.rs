@@ -9,6 +9,7 @@ use crate::preamble::{self, Preamble};
 use crate::record::Record;
 use crate::schema;
 use crate::varint;
+use crate::FORMAT_VERSION;
 
 /// Where a journal is written: a growing array of bytes, usually a mapped file.
 ///
@@ -123,12 +124,18 @@ impl Encoder {
     /// Begins a journal: resets the committed length first, so that a scratch file can be used again, then writes the
     /// preamble and `head` (a UTF-8 JSON object; see [`limits`](crate::limits) for its size).
     pub fn start<S: Sink + ?Sized>(sink: &mut S, head: &[u8]) -> Result<Encoder, Full> {
+        Encoder::start_version(sink, head, FORMAT_VERSION)
+    }
+
+    /// As [`Encoder::start`], of an older version: what was read from one stays one.
+    pub(crate) fn start_version<S: Sink + ?Sized>(sink: &mut S, head: &[u8], version: u32) -> Result<Encoder, Full> {
         let cursor = preamble::LEN + head.len();
         if head.len() > HEAD_BYTES_MAX || !sink.reserve(cursor) {
             return Err(Full);
         }
         sink.publish(0);
-        let preamble = Preamble { flags: 0, committed_len: 0, head_len: head.len() as u32, crc: 0, events: 0 };
+        let head_len = head.len() as u32;
+        let preamble = Preamble { version, flags: 0, committed_len: 0, head_len, crc: 0, events: 0 };
         sink.write(0, &preamble.encode());
         sink.write(preamble::LEN, head);
         sink.publish(cursor as u64);

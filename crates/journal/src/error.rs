@@ -53,7 +53,8 @@ impl fmt::Display for Error {
             Error::Older => write!(
                 out,
                 "journal format 1 was written by hermetic-sandbox 0.1.0; it has no threads and no call sites, and this \
-                 release reads format {} only",
+                 release reads formats {} to {}",
+                crate::FORMAT_VERSION_MIN,
                 crate::FORMAT_VERSION
             ),
             Error::Newer { found, supported } => {

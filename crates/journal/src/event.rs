@@ -80,6 +80,24 @@ named! {
 }
 
 named! {
+    /// How it came that a thread goes on.
+    Wake {
+        /// It is its turn: its first one, or the first since it asked for the interpreter's lock.
+        Turn = 0 "turn",
+        /// Somebody ended its wait: posted, signalled, unlocked, ended.
+        Woken = 1 "woken",
+        /// The time that it waited for is up.
+        TimedOut = 2 "timed-out",
+        /// What only the kernel sees has come: input, the end of a child, a lock of a file.
+        Kernel = 3 "kernel",
+        /// A signal's handler ran.
+        Interrupted = 4 "interrupted",
+        /// It was told that nobody will ever end its wait.
+        Deadlock = 5 "deadlock",
+    }
+}
+
+named! {
     /// Why the clock moved.
     Reason {
         /// A sleep went by.
@@ -188,6 +206,14 @@ pub enum Event<'a> {
         thread: u32,
         text: &'a str,
     },
+    /// A thread goes on, after its last [`Event::Wait`] or for the first time. Of threads that run interpreted code only one
+    /// goes on at a time, so the order of these events is the order of their turns. `by` is the thread that ended the wait,
+    /// or -1.
+    Wake {
+        thread: u32,
+        how: Wake,
+        by: i32,
+    },
 }
 
 impl Event<'_> {
@@ -215,7 +241,8 @@ impl Event<'_> {
             | Event::Refusal { thread, .. }
             | Event::Lookup { thread, .. }
             | Event::ChildExit { thread, .. }
-            | Event::Note { thread, .. } => Some(thread),
+            | Event::Note { thread, .. }
+            | Event::Wake { thread, .. } => Some(thread),
             Event::Site { .. } => None,
         }
     }

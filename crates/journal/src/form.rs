@@ -70,6 +70,7 @@ pub(crate) fn to_form(journal: &Journal, form: Form) -> Result<Vec<u8>, Error> {
 fn to_binary(journal: &Journal) -> Vec<u8> {
     let body = &journal.raw()[preamble::LEN..];
     let preamble = Preamble {
+        version: journal.version(),
         flags: flag::FINISHED,
         committed_len: journal.raw().len() as u64,
         head_len: journal.head_text().len() as u32,

@@ -15,6 +15,7 @@ use crate::{Error, Form, Head};
 #[derive(Clone, Debug)]
 pub struct Journal {
     raw: Vec<u8>,
+    version: u32,
     head_len: usize,
     events: u64,
     is_finished: bool,
@@ -89,14 +90,15 @@ impl Journal {
     /// As [`Journal::decode_raw`], of bytes that need not be copied.
     pub(crate) fn from_raw(mut raw: Vec<u8>) -> Result<Journal, Error> {
         raw.truncate(whole_len(&raw)?);
-        let head_len = Preamble::decode(&raw)?.head_len as usize;
+        let Preamble { version, head_len, .. } = Preamble::decode(&raw)?;
+        let head_len = head_len as usize;
         if head_len > HEAD_BYTES_MAX || preamble::LEN + head_len > raw.len() {
             return Err(Error::corrupt(24, format!("a head of {head_len} bytes does not fit")));
         }
         if std::str::from_utf8(&raw[preamble::LEN..preamble::LEN + head_len]).is_err() {
             return Err(Error::corrupt(preamble::LEN, "the head is not UTF-8"));
         }
-        let mut journal = Journal { raw, head_len, events: 0, is_finished: false };
+        let mut journal = Journal { raw, version, head_len, events: 0, is_finished: false };
         let mut events = journal.events();
         let mut count = 0;
         while let Some(step) = events.try_next() {
@@ -105,6 +107,11 @@ impl Journal {
         }
         journal.events = count;
         Ok(journal)
+    }
+
+    /// The version of the format that it was written in.
+    pub fn version(&self) -> u32 {
+        self.version
     }
 
     /// The raw form, preamble included.
@@ -145,7 +152,8 @@ impl Journal {
 
     /// All events, in their order.
     pub fn events(&self) -> Events<'_> {
-        Events { raw: &self.raw, at: preamble::LEN + self.head_len, context: Context::START }
+        let last_kind = schema::last_kind(self.version);
+        Events { raw: &self.raw, at: preamble::LEN + self.head_len, context: Context::START, last_kind }
     }
 
     /// The described call sites by their number.
@@ -212,6 +220,7 @@ pub struct Events<'a> {
     raw: &'a [u8],
     at: usize,
     context: Context,
+    last_kind: u8,
 }
 
 impl<'a> Events<'a> {
@@ -223,7 +232,8 @@ impl<'a> Events<'a> {
     fn try_next(&mut self) -> Option<Result<Event<'a>, Error>> {
         let first = *self.raw.get(self.at)?;
         let mut cursor = Cursor { raw: self.raw, at: self.at + 1 };
-        let step = if first & mark::CLOCK != 0 { self.clock(first, &mut cursor) } else { record(first, &mut cursor) };
+        let step =
+            if first & mark::CLOCK != 0 { self.clock(first, &mut cursor) } else { self.record(first, &mut cursor) };
         let step = step.map_err(|what| Error::corrupt(self.at, what));
         if let Ok(event) = &step {
             self.context.note(event);
@@ -243,6 +253,15 @@ impl<'a> Events<'a> {
         let value_ns =
             if first & mark::BACK != 0 { last_ns.wrapping_sub(distance) } else { last_ns.wrapping_add(distance) };
         Ok(Event::Clock { thread, site, clock, value_ns, importing: first & mark::IMPORTING != 0 })
+    }
+}
+
+impl<'a> Events<'a> {
+    fn record(&self, first: u8, cursor: &mut Cursor<'a>) -> Result<Event<'a>, &'static str> {
+        if first & !mark::KIND_IMPORTING > self.last_kind {
+            return Err("an unknown kind");
+        }
+        record(first, cursor)
     }
 }
 

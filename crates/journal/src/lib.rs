@@ -30,12 +30,15 @@ pub mod verify;
 pub use diff::diff;
 pub use encoder::{Encoder, Full, Sink};
 pub use error::Error;
-pub use event::{Clock, Event, Reason, Source, WaitKind};
+pub use event::{Clock, Event, Reason, Source, WaitKind, Wake};
 pub use form::{finish, Form};
 pub use head::Head;
 pub use journal::{Events, Journal, Place, Thread};
 pub use verify::verify;
 
-/// Version of the format that this release writes, and the newest that it reads. Version 1 was the JSON of
+/// Version of the format that this release writes, and the newest that it reads.
+pub const FORMAT_VERSION: u32 = 3;
+
+/// The oldest that it reads: journals of version 2 say nothing of the order of threads. Version 1 was the JSON of
 /// hermetic-sandbox 0.1.0, which has no call sites and no threads and cannot be replayed here.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION_MIN: u32 = 2;

@@ -11,7 +11,7 @@
 //! | 32 | 8 | finished form: number of events |
 //! | 40 | 24 | zero |
 
-use crate::{Error, FORMAT_VERSION};
+use crate::{Error, FORMAT_VERSION, FORMAT_VERSION_MIN};
 
 /// Starts with a byte that is not ASCII and holds both line ends, so that text-mode copies are noticed.
 pub const MAGIC: [u8; 8] = *b"\x89HMJ\r\n\x1a\n";
@@ -32,6 +32,7 @@ pub mod flag {
 /// The preamble as values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preamble {
+    pub version: u32,
     pub flags: u32,
     pub committed_len: u64,
     pub head_len: u32,
@@ -44,7 +45,7 @@ impl Preamble {
     pub fn encode(&self) -> [u8; LEN] {
         let mut out = [0; LEN];
         out[..8].copy_from_slice(&MAGIC);
-        out[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        out[8..12].copy_from_slice(&self.version.to_le_bytes());
         out[12..16].copy_from_slice(&self.flags.to_le_bytes());
         out[16..24].copy_from_slice(&self.committed_len.to_le_bytes());
         out[24..28].copy_from_slice(&self.head_len.to_le_bytes());
@@ -68,7 +69,7 @@ impl Preamble {
         if version > FORMAT_VERSION {
             return Err(Error::Newer { found: u64::from(version), supported: FORMAT_VERSION });
         }
-        if version < FORMAT_VERSION {
+        if version < FORMAT_VERSION_MIN {
             return Err(Error::corrupt(8, format!("format {version} never had a binary form")));
         }
         let flags = u32_at(fixed, 12);
@@ -79,6 +80,7 @@ impl Preamble {
             return Err(Error::corrupt(40, "reserved bytes are not zero"));
         }
         Ok(Preamble {
+            version,
             flags,
             committed_len: u64_at(fixed, COMMITTED_OFFSET),
             head_len: u32_at(fixed, 24),

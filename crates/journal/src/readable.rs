@@ -15,7 +15,7 @@ use crate::record::Record;
 use crate::schema::{self, Field, Kind, Type, KINDS};
 use crate::text;
 use crate::varint::{unzigzag, zigzag};
-use crate::{Encoder, Error, Head, Journal, FORMAT_VERSION};
+use crate::{Encoder, Error, Head, Journal, FORMAT_VERSION, FORMAT_VERSION_MIN};
 
 /// Value of the key `format`.
 const FORMAT: &str = "hermetic-journal";
@@ -24,8 +24,8 @@ const FORMAT: &str = "hermetic-journal";
 pub(crate) fn write(journal: &Journal) -> Result<String, Error> {
     let mut out = String::new();
     let head = journal.head_text().trim();
-    let _ =
-        write!(out, "{{\n\"format\": \"{FORMAT}\",\n\"version\": {FORMAT_VERSION},\n\"head\": {head},\n\"events\": [");
+    let version = journal.version();
+    let _ = write!(out, "{{\n\"format\": \"{FORMAT}\",\n\"version\": {version},\n\"head\": {head},\n\"events\": [");
     let mut separator = "\n";
     for event in journal.events() {
         out.push_str(separator);
@@ -131,7 +131,8 @@ struct Reader {
     raw: Vec<u8>,
     encoder: Option<Encoder>,
     is_ours: bool,
-    has_version: bool,
+    /// 0 before it was read.
+    version: u32,
     is_complete: bool,
     /// Why reading stopped, where JSON itself is not to blame.
     error: Option<Error>,
@@ -157,13 +158,13 @@ impl Reader {
     }
 
     fn check_version(&mut self, version: u64) -> Result<(), Error> {
-        self.has_version = true;
-        match version {
-            1 => Err(Error::Older),
-            _ if version == u64::from(FORMAT_VERSION) => Ok(()),
-            0 => Err(Error::Foreign { what: "format version 0 was never used" }),
-            _ => Err(Error::Newer { found: version, supported: FORMAT_VERSION }),
-        }
+        self.version = match version {
+            0 => return Err(Error::Foreign { what: "format version 0 was never used" }),
+            _ if version < u64::from(FORMAT_VERSION_MIN) => return Err(Error::Older),
+            _ if version <= u64::from(FORMAT_VERSION) => version as u32,
+            _ => return Err(Error::Newer { found: version, supported: FORMAT_VERSION }),
+        };
+        Ok(())
     }
 }
 
@@ -199,10 +200,10 @@ impl<'de> Visitor<'de> for Document<'_> {
                     let version = map.next_value()?;
                     reader.check_version(version).map_err(|error| reader.stop(error))?;
                 }
-                "head" if reader.has_version && reader.encoder.is_none() => {
+                "head" if reader.version != 0 && reader.encoder.is_none() => {
                     let head: &RawValue = map.next_value()?;
                     Head::read(head.get()).map_err(de::Error::custom)?;
-                    let encoder = Encoder::start(&mut reader.raw, head.get().as_bytes());
+                    let encoder = Encoder::start_version(&mut reader.raw, head.get().as_bytes(), reader.version);
                     reader.encoder = Some(encoder.map_err(de::Error::custom)?);
                 }
                 "events" if reader.encoder.is_some() && !reader.is_complete => map.next_value_seed(List(reader))?,

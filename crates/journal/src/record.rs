@@ -1,6 +1,6 @@
 //! Between an [`Event`] and its row of the schema: the fields as plain integers and byte strings, in the order of storage.
 
-use crate::event::{Clock, Event, Reason, Source, WaitKind};
+use crate::event::{Clock, Event, Reason, Source, WaitKind, Wake};
 use crate::limits::{BLOBS_MAX, INTEGERS_MAX};
 use crate::schema::number;
 use crate::varint::{unzigzag, zigzag};
@@ -55,6 +55,8 @@ impl<'a> Record<'a> {
                 Record::new(number::CHILD_EXIT, false, &[thread.into(), site.into(), child.into(), zigzag(status.into())], &[]),
             Event::Note { thread, text } =>
                 Record::new(number::NOTE, false, &[thread.into()], &[text.as_bytes()]),
+            Event::Wake { thread, how, by } =>
+                Record::new(number::WAKE, false, &[thread.into(), how as u64, zigzag(by.into())], &[]),
         }
     }
 
@@ -100,6 +102,9 @@ impl<'a> Record<'a> {
                 thread: thread?, site: site?, child: count(i[2])?, status: signed(i[3])?,
             },
             number::NOTE => Event::Note { thread: thread?, text: text(self.blobs[0])? },
+            number::WAKE => Event::Wake {
+                thread: thread?, how: Wake::from_number(i[1]).ok_or("an unknown reason to go on")?, by: signed(i[2])?,
+            },
             _ => return Err("an unknown kind"),
         })
     }

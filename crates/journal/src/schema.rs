@@ -3,7 +3,7 @@
 //! Any change here changes the format. A test compares a hash of this table with the one noted for
 //! [`crate::FORMAT_VERSION`], so that a change without a new version fails.
 
-use crate::event::{Clock, Reason, Source, WaitKind};
+use crate::event::{Clock, Reason, Source, WaitKind, Wake};
 
 /// How a field is stored and written for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ const SITE: Field = field("site", Type::Count);
 const PORT: Field = field("port", Type::Signed);
 const STATUS: Field = field("status", Type::Signed);
 
-/// Numbers of the kinds. 14 to 31 are kept free for socket bytes, wake-ups and hand-overs between threads.
+/// Numbers of the kinds. 15 to 31 are kept free for socket bytes.
 pub mod number {
     pub const CLOCK: u8 = 1;
     pub const ENTROPY: u8 = 2;
@@ -75,6 +75,7 @@ pub mod number {
     pub const LOOKUP: u8 = 11;
     pub const CHILD_EXIT: u8 = 12;
     pub const NOTE: u8 = 13;
+    pub const WAKE: u8 = 14;
 }
 
 /// All kinds; the row of a kind is its number minus one.
@@ -157,7 +158,22 @@ pub const KINDS: &[Kind] = &[
         can_import: false,
     },
     Kind { number: number::NOTE, name: "note", fields: &[THREAD, field("remark", Type::Text)], can_import: false },
+    Kind {
+        number: number::WAKE,
+        name: "wake",
+        fields: &[THREAD, field("how", Type::Name(Wake::NAMES)), field("by", Type::Signed)],
+        can_import: false,
+    },
 ];
+
+/// The last kind that journals of this version have: format 2 had no wake-ups.
+pub const fn last_kind(version: u32) -> u8 {
+    if version == crate::FORMAT_VERSION_MIN {
+        number::NOTE
+    } else {
+        number::WAKE
+    }
+}
 
 /// More fields than this, the kind and the marks included, no event has in the readable form.
 pub(crate) const FIELDS_MAX: usize = 9;

@@ -74,6 +74,11 @@ impl Checker {
         if let Some(site) = event.site().filter(|site| *site != 0 && !self.sites.contains(site)) {
             report(format!("call site {site} is used before it is described"));
         }
+        if let Event::Wake { by, .. } = *event {
+            if u32::try_from(by).is_ok_and(|by| !self.live.contains(&by) && !self.ended.contains(&by)) {
+                report(format!("a thread was woken by thread {by}, which never started"));
+            }
+        }
         let Some(thread) = event.thread() else { return };
         if self.ended.contains(&thread) {
             report(format!("thread {thread} goes on after its end"));

@@ -1,7 +1,7 @@
 //! What people read, as snapshots: the timeline at several widths and the words of a comparison.
 
 use hermetic_journal::timeline::{self, Layout};
-use hermetic_journal::{diff, finish, Clock, Encoder, Event, Form, Journal, Reason, Source, WaitKind};
+use hermetic_journal::{diff, finish, Clock, Encoder, Event, Form, Journal, Reason, Source, WaitKind, Wake};
 
 const HEAD: &str = include_str!("data/head.json");
 
@@ -49,6 +49,13 @@ fn events() -> Vec<Event<'static>> {
         Event::State { thread: 0, name: "random", bytes: &[1; 2504] },
         Event::ThreadEnd { thread: 1 },
         Event::Wait { thread: 0, site: 4, kind: WaitKind::Lock, duration_ns: -1 },
+        Event::Wake { thread: 0, how: Wake::Woken, by: 1 },
+        Event::Wake { thread: 0, how: Wake::Woken, by: -1 },
+        Event::Wake { thread: 0, how: Wake::Turn, by: -1 },
+        Event::Wake { thread: 0, how: Wake::TimedOut, by: -1 },
+        Event::Wake { thread: 0, how: Wake::Kernel, by: -1 },
+        Event::Wake { thread: 0, how: Wake::Interrupted, by: -1 },
+        Event::Wake { thread: 0, how: Wake::Deadlock, by: -1 },
         Event::Jump { thread: 0, site: 4, to_ns: 0, reason: Reason::Set },
         clock(0, 1, Clock::Wall, 1_000),
         Event::Note { thread: 0, text: "a remark with \u{1b}[31mcolour" },

@@ -1,7 +1,7 @@
 //! What goes in comes out, in every form; what is damaged is refused, and nothing panics.
 
 use hermetic_journal::{
-    diff, finish, verify, Clock, Encoder, Error, Event, Form, Full, Journal, Reason, Sink, Source, WaitKind,
+    diff, finish, verify, Clock, Encoder, Error, Event, Form, Full, Journal, Reason, Sink, Source, WaitKind, Wake,
 };
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ fn parts() -> impl Strategy<Value = Parts> {
     let number = prop_oneof![0u32..5, any::<u32>()];
     let value = prop_oneof![any::<i64>(), -1000i64..1000, Just(i64::MIN), Just(i64::MAX)];
     let bytes = prop::collection::vec(prop_oneof![Just(0u8), any::<u8>()], 0..40);
-    (0u8..13, number.clone(), number, value, any::<i32>(), bytes, ".{0,20}", any::<bool>())
+    (0u8..14, number.clone(), number, value, any::<i32>(), bytes, ".{0,20}", any::<bool>())
 }
 
 fn event((kind, thread, site, value, small, bytes, text, importing): &Parts) -> Event<'_> {
@@ -40,6 +40,7 @@ fn event((kind, thread, site, value, small, bytes, text, importing): &Parts) -> 
         9 => Event::Refusal { thread, site, subject: text, port: *small },
         10 => Event::Lookup { thread, site, host: text, port: *small, status: *small, answers: text },
         11 => Event::ChildExit { thread, site, child: thread, status: *small },
+        12 => Event::Wake { thread, how: Wake::ALL[pick % Wake::ALL.len()], by: *small },
         _ => Event::Note { thread, text },
     }
 }
@@ -220,6 +221,22 @@ fn a_full_sink_keeps_what_it_has() {
 }
 
 #[test]
+fn a_journal_of_the_version_before_stays_one() {
+    let note = Event::Note { thread: 0, text: "old" };
+    let mut raw = encode(&[note]);
+    raw[8] = 2;
+    for form in FORMS {
+        let journal = Journal::decode(&finish(&raw, form).unwrap()).unwrap();
+        assert_eq!((journal.version(), journal.raw()), (2, &raw[..]));
+        assert_eq!(journal.events().collect::<Vec<_>>(), [note]);
+    }
+    assert_eq!(Journal::decode(&encode(&[note])).unwrap().version(), 3);
+    let mut raw = encode(&[Event::Wake { thread: 0, how: Wake::Woken, by: -1 }]);
+    raw[8] = 2;
+    assert!(matches!(Journal::decode(&raw), Err(Error::Corrupt { .. })), "version 2 had no such event");
+}
+
+#[test]
 fn other_files_are_named_for_what_they_are() {
     let decode = |bytes: &[u8]| Journal::decode(bytes).unwrap_err();
     assert!(matches!(decode(b"PK\x03\x04 a zip file"), Error::Foreign { .. }));
@@ -227,12 +244,12 @@ fn other_files_are_named_for_what_they_are() {
     assert!(matches!(decode(b"{oops"), Error::Foreign { .. }));
     assert!(matches!(decode(b"[1]"), Error::Foreign { .. }));
     assert_eq!(decode(br#"{"format":"hermetic-journal","version":1,"events":{"wall":[1.5]}}"#), Error::Older);
-    let newer = decode(br#"{"format":"hermetic-journal","version":3,"head":7}"#);
-    assert_eq!(newer, Error::Newer { found: 3, supported: 2 });
-    assert_eq!(newer.to_string(), "journal format 3 is newer than this release reads (up to 2)");
+    let newer = decode(br#"{"format":"hermetic-journal","version":4,"head":7}"#);
+    assert_eq!(newer, Error::Newer { found: 4, supported: 3 });
+    assert_eq!(newer.to_string(), "journal format 4 is newer than this release reads (up to 3)");
     let mut raw = encode(&[]);
     raw[8] = 9;
-    assert_eq!(decode(&raw), Error::Newer { found: 9, supported: 2 });
+    assert_eq!(decode(&raw), Error::Newer { found: 9, supported: 3 });
     assert_eq!(decode(&[0; 4096]), Error::Empty, "a scratch file that was never written");
 }
 
