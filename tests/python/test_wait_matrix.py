@@ -3,7 +3,8 @@
 One program (`native/matrix.py`) makes all waits, those of C, C++ and Rust through shared objects that are compiled
 here; its answers are checked one by one. It runs *attached*, where it enters sandboxes itself, and *preloaded*, as the
 child of a sandbox that knows nothing of it. `native/runner.c` makes the native waits in a program without interpreter.
-How real input, deadlocks and order behave beside virtual time is in `test_waits.py`.
+*Recorded* waits are shorter, because they are real; their replays take no time. How real input, deadlocks and order
+behave beside virtual time is in `test_waits.py`, the recorded order in `test_recorded_order.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ SECONDS = 3600
 REAL_S_MAX = 0.1
 # SQLite waits in naps of a tenth of a second: these are 36,000 waits, 80 ms on a machine that does nothing else. Beside
 # a parent that sleeps in the kernel each of them asks the kernel whether it still does, which makes them a second.
-REAL_S_MAX_OF = {("sqlite busy timeout", "attached"): 0.5, ("sqlite busy timeout", "preloaded"): 5}
+REAL_S_MAX_OF = {
+    ("sqlite busy timeout", "attached"): 0.5,
+    ("sqlite busy timeout", "preloaded"): 5,
+    # Children of recorded and replayed tests are real.
+    ("subprocess.run", "recorded"): 60,
+}
 
 COMPILERS = {
     "c": ("cc", "-shared", "-fPIC", "-O1", "-pthread", "-lrt"),
@@ -31,8 +37,10 @@ COMPILERS = {
 }
 
 # The worlds in which the program makes its waits. The same table holds in all of them.
-WORLDS = ("attached", "preloaded")
+WORLDS = ("attached", "preloaded", "recorded")
 NATIVE_WORLDS = (*WORLDS, "program")
+# Recorded waits are real ones.
+SECONDS_OF = {"recorded": 0.1}
 # Starts a program as the child of a sandbox, which knows nothing of what it does.
 PARENT = """
 import subprocess, sys, hermetic
@@ -139,11 +147,12 @@ def answers(libraries, runners, tmp_path_factory):
     told: dict[str, dict[str, dict]] = {}
 
     def commands(world: str) -> list[list[str]]:
-        parent = [] if world == "attached" else [sys.executable, "-c", PARENT]
+        parent = [sys.executable, "-c", PARENT] if world in ("preloaded", "program") else []
+        seconds = SECONDS_OF.get(world, SECONDS)
         if world == "program":
-            words = [[str(path), kind, str(SECONDS), *NATIVE_WAITS[kind]] for kind, path in runners.items()]
+            words = [[str(path), kind, str(seconds * 1000), *NATIVE_WAITS[kind]] for kind, path in runners.items()]
         else:
-            program = [sys.executable, str(NATIVE / "matrix.py"), world, str(SECONDS)]
+            program = [sys.executable, "-W", "ignore", str(NATIVE / "matrix.py"), world, str(seconds)]
             words = [[*program, *map(str, libraries.values())]]
         return [parent + program for program in words]
 
@@ -160,10 +169,14 @@ def answers(libraries, runners, tmp_path_factory):
 
 def check(rows: dict[str, dict], wait: str, world: str) -> None:
     assert wait in rows, f"no answer; the program ended with\n{rows['']['text'][-2000:]}"
-    row = rows[wait]
+    row, seconds = rows[wait], SECONDS_OF.get(world, SECONDS)
     assert row["right"], row
-    # Some make two waits, or one after another's.
-    assert SECONDS - 0.001 <= row["virtual_s"] <= 2 * SECONDS + 1, row
+    assert row["virtual_s"] >= seconds - 0.001, row
+    if world == "recorded":
+        assert row["recorded_s"] >= seconds - 0.001, row
+    else:
+        # Some make two waits, or one after another's.
+        assert row["virtual_s"] <= 2 * seconds + 1, row
     assert row["real_s"] < REAL_S_MAX_OF.get((wait, world), REAL_S_MAX), row
 
 

@@ -8,8 +8,9 @@
 //! * [`time`] has clocks, waits, the spin detector
 //! * [`tentative`] has the readings that may be the interpreter's own
 //! * [`entropy`] has random bytes and the order of listings
-//! * [`scheduler`]: who runs, who waits, when time jumps
+//! * [`scheduler`]: who runs, who waits, when time jumps; [`order`] has what a journal says of that
 //! * `steps`: after how many steps a thread offers its turn
+//! * [`waits`]: what journals have to do with waits
 //! * [`network`] (refusals)
 //! * [`recorder`] and [`replayer`] are the two users of a journal
 //! * [`floor`] is the network policy under all sandboxes; [`floor_file`] is one as text, for started programs
@@ -24,6 +25,7 @@ pub mod floor;
 pub mod floor_file;
 pub mod host;
 pub mod network;
+pub mod order;
 pub mod recorder;
 pub mod replayer;
 pub mod sandbox;
@@ -33,6 +35,7 @@ mod steps;
 pub mod tentative;
 pub mod thread;
 pub mod time;
+pub mod waits;
 
 pub use finding::Findings;
 pub use host::Host;

@@ -4,6 +4,8 @@ use crate::host::Host;
 use crate::sites::Sites;
 use hermetic_abi::PlaceText;
 use hermetic_journal::{Encoder, Event, Full, Sink};
+use hermetic_model::stream::Pedigree;
+use std::collections::HashMap;
 
 /// The file that a raw journal goes to. The hook library implements it over a map.
 pub trait JournalFile: Sink + Send {
@@ -22,6 +24,8 @@ pub struct Recorder {
     sites: Sites,
     /// Described call sites by their number less one; none for those that the journal has.
     unannounced: Vec<Option<Box<PlaceText>>>,
+    /// The journal's numbers of threads, by pedigree.
+    threads: HashMap<u64, u32>,
     is_full: bool,
 }
 
@@ -29,7 +33,18 @@ impl Recorder {
     /// Begins a journal with this head.
     pub fn start(mut sink: BoxedSink, head: &[u8]) -> Result<Recorder, Full> {
         let encoder = Encoder::start(&mut *sink, head)?;
-        Ok(Recorder { sink, encoder, sites: Sites::default(), unannounced: Vec::new(), is_full: false })
+        let threads = HashMap::from([(Pedigree::ROOT.0, 0)]);
+        Ok(Recorder { sink, encoder, sites: Sites::default(), unannounced: Vec::new(), threads, is_full: false })
+    }
+
+    /// Remembers a thread's number. Where a thread starts memory may be taken.
+    pub fn name_thread(&mut self, pedigree: u64, number: u32) {
+        self.threads.insert(pedigree, number);
+    }
+
+    /// The number of a thread.
+    pub fn thread(&self, pedigree: u64) -> Option<u32> {
+        self.threads.get(&pedigree).copied()
     }
 
     /// The site of the calling thread, and whether it is importing, or there by chance. The journal learns of the

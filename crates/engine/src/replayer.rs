@@ -8,9 +8,11 @@
 //! import is answered without consuming.
 
 use crate::host::Host;
+use crate::order::{Builder, Order, RecordedWait};
 use crate::sites::{Sites, NATIVE};
+use crate::waits::{write_end, Limited};
 use hermetic_abi::PlaceText;
-use hermetic_journal::{Error, Event, Journal};
+use hermetic_journal::{Error, Event, Journal, FORMAT_VERSION_MIN};
 use hermetic_model::stream::Pedigree;
 use std::collections::HashMap;
 
@@ -95,6 +97,8 @@ pub struct Replayer {
     sites: Sites,
     next_unknown: u32,
     has_diverged: bool,
+    /// The order of its threads, until the sandbox takes it. Journals of format 2 have none.
+    order: Option<Order>,
 }
 
 struct Description {
@@ -124,12 +128,23 @@ impl Replayer {
             sites: Sites::default(),
             next_unknown: u32::MAX,
             has_diverged: false,
+            order: None,
         };
+        let mut builder = Builder::new();
         let mut pedigrees = vec![Pedigree::ROOT.0];
         for event in journal.events() {
             replayer.take(&event, &mut pedigrees);
+            builder.take(&event, event.site().map_or(NATIVE, |site| replayer.function(site)));
+        }
+        if journal.version() > FORMAT_VERSION_MIN {
+            replayer.order = Some(builder.finish());
         }
         Ok(replayer)
+    }
+
+    /// The order of the threads, once.
+    pub fn take_order(&mut self) -> Option<Order> {
+        self.order.take()
     }
 
     fn take(&mut self, event: &Event<'_>, pedigrees: &mut Vec<u64>) {
@@ -263,6 +278,30 @@ impl Replayer {
         }
     }
 
+    /// Writes a recorded wait and how it ended.
+    pub fn write_wait(&self, recorded: Option<&RecordedWait>, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+        let Some(recorded) = recorded else { return write!(out, "no more waits of this thread") };
+        match &recorded.asked {
+            Some(asked) => {
+                write!(out, "a wait for {}", Limited(asked))?;
+                self.write_site(asked.site, out)?;
+            }
+            None => write!(out, "a turn")?,
+        }
+        match self.threads.get(&recorded.pedigree) {
+            Some(0) | None => {}
+            Some(thread) => write!(out, ", thread {thread}")?,
+        }
+        write_end(recorded, |pedigree| self.threads.get(&pedigree).copied(), out)
+    }
+
+    fn write_site(&self, site: u32, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+        match self.descriptions.get(site as usize) {
+            Some(place) if site != NATIVE => write!(out, " at {}:{} in {}", place.file, place.line, place.function),
+            _ => write!(out, " in native code"),
+        }
+    }
+
     /// How many recorded events nobody asked for, and the first of them as text.
     pub fn leftovers(&self, out: &mut dyn core::fmt::Write) -> usize {
         let mut unused = self.events.iter().filter(|event| !event.is_used && !event.is_import);
@@ -276,12 +315,7 @@ impl Replayer {
         if let (Kind::Entropy, Value::Bytes(range)) = (event.kind, &event.value) {
             write!(out, " ({} bytes)", range.len())?;
         }
-        match self.descriptions.get(event.site as usize) {
-            Some(site) if event.site != NATIVE => {
-                write!(out, " at {}:{} in {}", site.file, site.line, site.function)?;
-            }
-            _ => write!(out, " in native code")?,
-        }
+        self.write_site(event.site, out)?;
         if event.thread != 0 {
             write!(out, ", thread {}", event.thread)?;
         }

@@ -6,16 +6,18 @@
 
 use crate::finding::Findings;
 use crate::host::Host;
+use crate::order::Order;
 use crate::recorder::{BoxedSink, Recorder};
 use crate::replayer::Replayer;
 use crate::thread::{Class, Level, Thread};
 use crate::time::{Clockwork, Timekeeper};
+use crate::waits::Pace;
 use hermetic_abi::{finding, flag, Finding, Outcome, PlaceText, Text};
 use hermetic_journal::Event;
 use hermetic_model::stream::{Key, Pedigree, Purpose, Stream};
 use hermetic_policy::Policy;
 use std::fmt::{self, Write};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// What a sandbox is entered with. Times in nanoseconds.
@@ -120,12 +122,15 @@ pub struct Sandbox {
     clock_mode: AtomicU8,
     entropy_mode: AtomicU8,
     order_mode: AtomicU8,
+    pub(crate) pace: AtomicU8,
+    pub(crate) is_loose: AtomicBool,
     threads: AtomicU32,
     pub(crate) time: Timekeeper,
     keyring: Mutex<Keyring>,
     pub(crate) policy: Mutex<Policy>,
     pub(crate) findings: Mutex<Findings>,
     pub(crate) tape: Mutex<Tape>,
+    pub(crate) turns: Mutex<Order>,
 }
 
 impl Sandbox {
@@ -138,12 +143,15 @@ impl Sandbox {
             clock_mode: AtomicU8::new(0),
             entropy_mode: AtomicU8::new(0),
             order_mode: AtomicU8::new(0),
+            pace: AtomicU8::new(0),
+            is_loose: AtomicBool::new(false),
             threads: AtomicU32::new(0),
             time: Timekeeper::new(clockwork),
             keyring: Mutex::default(),
             policy: Mutex::new(Policy::new(false, false)),
             findings: Mutex::new(Findings::default()),
             tape: Mutex::new(Tape::None),
+            turns: Mutex::default(),
         }
     }
 
@@ -156,7 +164,7 @@ impl Sandbox {
         thread: &mut Thread,
     ) -> Result<(), EnterError> {
         let policy = policy_of(settings.flags, settings.allow)?;
-        let (tape, mode) = match journal {
+        let (mut tape, mode) = match journal {
             Journaling::None => (Tape::None, Mode::Virtual),
             Journaling::Record { sink, head } => {
                 (Tape::Recorder(Recorder::start(sink, head).map_err(|_| EnterError::Full)?), Mode::Record)
@@ -172,10 +180,14 @@ impl Sandbox {
             (true, false) => mode,
         };
         let clock = pick(flag::CLOCK, flag::PINNED_CLOCK);
+        let order = if let Tape::Replayer(replayer) = &mut tape { replayer.take_order() } else { None };
         self.time.reset(settings, clock);
         self.clock_mode.store(clock as u8, Ordering::Relaxed);
         self.entropy_mode.store(pick(flag::ENTROPY, flag::PINNED_SEED) as u8, Ordering::Relaxed);
         self.order_mode.store(pick(flag::ORDER_SORTED | flag::ORDER_CHAOS, 0) as u8, Ordering::Relaxed);
+        self.set_pace(Pace::of(clock, order.is_some()));
+        self.is_loose.store(false, Ordering::Relaxed);
+        *lock(&self.turns) = order.unwrap_or_default();
         self.flags.store(flags, Ordering::Relaxed);
         self.threads.store(1, Ordering::Relaxed);
         lock(&self.keyring).begin(settings.seed);
@@ -191,6 +203,7 @@ impl Sandbox {
     /// Ends the sandbox. Returns what there is to tell, and the recorder's sink with the journal in it.
     pub fn leave(&self) -> (Outcome, Option<BoxedSink>) {
         let tape = std::mem::replace(&mut *lock(&self.tape), Tape::None);
+        *lock(&self.turns) = Order::default();
         let mut outcome = Outcome { elapsed_ns: self.time.elapsed(), ..Outcome::default() };
         outcome.threads = self.threads.load(Ordering::Relaxed).saturating_sub(1);
         let sink = match tape {
@@ -203,6 +216,7 @@ impl Sandbox {
             }
             Tape::Replayer(replayer) => {
                 self.note_leftovers(&replayer);
+                self.note_loose();
                 None
             }
         };
@@ -230,7 +244,7 @@ impl Sandbox {
         if count == 0 {
             return;
         }
-        let mut found = crate::finding::blank(finding::REPLAY_LEFTOVER, self.has(flag::STRICT_REPLAY));
+        let mut found = crate::finding::blank(finding::REPLAY_LEFTOVER, self.is_strict());
         let events = if count == 1 { "event was" } else { "events were" };
         let _ = write!(found.message, "{count} recorded {events} not asked for; the first: {}", first.as_str());
         lock(&self.findings).add(&found);
@@ -383,6 +397,7 @@ impl Sandbox {
 
     fn record_start(&self, thread: u32, parent: u32, ordinal: u32, pedigree: Pedigree) {
         if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
+            recorder.name_thread(pedigree.0, thread);
             recorder.append(&Event::ThreadStart { thread, parent, ordinal, pedigree: pedigree.0 });
         }
     }
@@ -438,8 +453,15 @@ impl Sandbox {
         Held(lock(&self.keyring), lock(&self.policy), lock(&self.findings), lock(&self.tape), self.time.lock())
     }
 
-    /// In a forked child: the parent goes on writing the journal, the child must not.
+    /// In a forked child: the parent goes on with the journal, the child must not. Its waits are real, and so is its time: what
+    /// a replaying parent's clocks show, which lie in shared memory, goes from one recorded reading to the next.
     pub fn forget_journal(&self) {
+        if matches!(self.clock_mode(), Mode::Record | Mode::Replay) {
+            self.set_pace(Pace::Off);
+        }
+        if self.clock_mode() == Mode::Replay {
+            self.clock_mode.store(Mode::Off as u8, Ordering::Relaxed);
+        }
         let tape = std::mem::replace(&mut *lock(&self.tape), Tape::None);
         // The mapping is shared with the parent; dropping the child's view of it would be right, but it frees memory, and
         // a fork handler may not.

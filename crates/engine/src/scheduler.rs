@@ -9,6 +9,11 @@
 //!
 //! Time jumps to the earliest deadline when nobody can run: no thread is running or ready, and every thread that waits for
 //! something which the table cannot see (a descriptor, a child) is asleep in the kernel.
+//!
+//! While a test is replayed the [`Order`] of its journal decides instead: who goes on next, and whose time is up.
+
+use crate::order::{Asked, Begun, Order, NOBODY};
+use hermetic_journal::Wake;
 
 /// No deadline.
 pub const NEVER: i64 = i64::MAX;
@@ -47,6 +52,13 @@ pub enum Outcome {
     Deadlock = 4,
 }
 
+/// How a wait ended, and who ended it; see [`crate::order`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub outcome: Outcome,
+    pub by: u64,
+}
+
 /// A thread in the table.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
@@ -64,6 +76,8 @@ pub struct Entry {
     pub channel: u64,
     /// Who it is across runs.
     pub pedigree: u64,
+    /// Who ended its last wait; see [`crate::order`].
+    pub by: u64,
 }
 
 /// What is to be done now.
@@ -91,6 +105,8 @@ pub struct Scheduler<'a> {
     /// Choices made so far: together with the seed it decides the next.
     pub choices: &'a mut u64,
     pub seed: u64,
+    /// Of the journal that is replayed.
+    pub order: Option<&'a mut Order>,
 }
 
 impl Scheduler<'_> {
@@ -107,7 +123,40 @@ impl Scheduler<'_> {
     /// A thread ends.
     pub fn remove(&mut self, slot: usize) {
         self.give_up_baton(slot);
-        self.entries[slot] = Entry::default();
+        let former = core::mem::take(&mut self.entries[slot]);
+        let is_it = |entry: &Entry| entry.state != State::Free && entry.pedigree == former.pedigree;
+        if former.state != State::Free && !self.entries.iter().any(is_it) {
+            if let Some(order) = &mut self.order {
+                order.end(former.pedigree);
+            }
+        }
+    }
+
+    /// What the journal says to a wait that is about to begin; `asked` is none where no journal cares. See [`Order::begin`].
+    pub fn begin_recorded(&mut self, slot: usize, asked: Option<&Asked>, in_kernel: bool) -> Begun {
+        match (&mut self.order, asked) {
+            (Some(order), Some(asked)) => order.begin(self.entries[slot].pedigree, asked, in_kernel),
+            _ => Begun::Free,
+        }
+    }
+
+    /// A thread is about to start; one of the host waits for its turn. False: the journal has no such thread, and decides
+    /// nothing any more.
+    pub fn expect(&mut self, pedigree: u64, is_host: bool) -> bool {
+        let Some(order) = &mut self.order else { return true };
+        let is_known = !order.is_followed() || order.knows(pedigree);
+        if !is_known {
+            order.part();
+        } else if is_host {
+            order.begin_turn(pedigree);
+        }
+        is_known
+    }
+
+    /// Whether a thread may wait for its turn alone. False: it took none when recorded.
+    pub fn begin_turn(&mut self, slot: usize) -> bool {
+        let pedigree = self.entries[slot].pedigree;
+        self.order.as_deref_mut().is_none_or(|order| order.begin_turn(pedigree))
     }
 
     /// A thread begins to wait: parked for a channel or a deadline, or (`in_kernel`) for what only the kernel sees.
@@ -119,6 +168,12 @@ impl Scheduler<'_> {
         entry.channel = channel;
         entry.deadline_ns = deadline_ns;
         entry.holds_host = holds_host;
+        entry.by = NOBODY;
+    }
+
+    /// The deadline of a waiting thread has come in real time.
+    pub fn time_out(&mut self, slot: usize) {
+        self.end_wait(slot, Outcome::TimedOut);
     }
 
     /// A thread that came back from the kernel, or runs without the baton, wants to go on. True: it may at once; false: it
@@ -126,6 +181,9 @@ impl Scheduler<'_> {
     pub fn come_back(&mut self, slot: usize, outcome: Outcome) -> bool {
         if self.has_baton(slot) {
             return true;
+        }
+        if self.is_timed_out(slot) {
+            return false;
         }
         self.end_wait(slot, outcome);
         if self.entries[slot].state == State::Running && self.entries[slot].is_host {
@@ -178,15 +236,17 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Something was done to a channel: up to `count` of its waiters may go on. Calls `woken` for those that may at once
-    /// (native threads); the others are ready and wait for the baton. Returns how many waiters there were.
-    pub fn signal(&mut self, process: u32, channel: u64, count: usize, mut woken: impl FnMut(usize)) -> usize {
+    /// Something was done to a channel `by` a thread: up to `count` of its waiters may go on. Calls `woken` for those that may
+    /// at once (native threads); the others are ready and wait for the baton. Returns how many waiters there were.
+    pub fn signal(&mut self, process: u32, channel: u64, count: usize, by: u64, mut woken: impl FnMut(usize)) -> usize {
         let mut done = 0;
         while done < count && channel != 0 {
             let waits = |entry: &Entry, _: &[u32]| {
                 entry.state == State::Parked && entry.channel == channel && entry.process == process
             };
-            let Some(slot) = self.choose(waits) else { break };
+            let chosen = if self.is_ordered() { self.choose_recorded(by, waits) } else { self.choose(waits) };
+            let Some(slot) = chosen else { break };
+            self.entries[slot].by = by;
             self.end_wait(slot, Outcome::Signalled);
             if self.entries[slot].state == State::Running {
                 woken(slot);
@@ -222,6 +282,9 @@ impl Scheduler<'_> {
     /// asked before one of several is chosen, and (`true`) after `is_external` said no: what a child left behind when it ended
     /// is there by then.
     pub fn next(&mut self, is_external: impl FnOnce() -> bool, mut is_asleep: impl FnMut(usize, bool) -> bool) -> Step {
+        if let Some(step) = self.next_recorded(&mut is_asleep) {
+            return step;
+        }
         let may_run =
             |entry: &Entry, batons: &[u32]| entry.state == State::Ready && batons[entry.process as usize] == 0;
         if self.entries.iter().any(|entry| may_run(entry, self.batons)) {
@@ -230,8 +293,7 @@ impl Scheduler<'_> {
                 return Step::Busy;
             }
             if let Some(slot) = self.choose(may_run) {
-                self.entries[slot].state = State::Running;
-                self.try_give_baton(slot);
+                self.go_on(slot);
                 return Step::Run { slot };
             }
         }
@@ -274,12 +336,107 @@ impl Scheduler<'_> {
             (to_ns, false) => match self.choose(is_due) {
                 Some(slot) => {
                     self.end_wait(slot, Outcome::TimedOut);
-                    self.entries[slot].state = State::Running;
-                    self.try_give_baton(slot);
+                    self.go_on(slot);
                     Step::Jump { slot, to_ns }
                 }
                 None => Step::Busy,
             },
+        }
+    }
+
+    /// Whether the journal decides.
+    fn is_ordered(&self) -> bool {
+        self.order.as_deref().is_some_and(Order::is_followed)
+    }
+
+    /// Whether the wait of the thread timed out when recorded, so that nothing else may end it.
+    pub fn is_timed_out(&self, slot: usize) -> bool {
+        let entry = &self.entries[slot];
+        matches!(entry.state, State::Parked | State::Asleep)
+            && entry.deadline_ns != NEVER
+            && self.order.as_deref().is_some_and(|order| order.is_timed_out(entry.pedigree))
+    }
+
+    /// What the journal has next. None: it decides nothing any more.
+    ///
+    /// Where nobody runs, and nothing from outside is waited for, the thread that is next may still have nobody to wake it:
+    /// programs that walk through sets of objects join their threads in another order each time. Then the one goes on whose
+    /// turn comes first of those that can, and from there on a difference is no error any more.
+    fn next_recorded(&mut self, mut is_asleep: impl FnMut(usize, bool) -> bool) -> Option<Step> {
+        let order = self.order.as_deref()?;
+        let next = *order.next()?;
+        let is_idle = !self.entries.iter().any(|entry| entry.state == State::Running);
+        let able =
+            self.entries.iter().enumerate().filter_map(|(slot, entry)| Some((self.turn_of(order, entry)?, slot)));
+        let may_wait = !next.is_for_outside() || !order.is_in_next(next.pedigree);
+        match able.min() {
+            Some((turn, slot)) if turn <= next.turn => Some(self.end_as_recorded(slot)),
+            Some(_) if is_idle && may_wait && !self.are_asleep(|slot| is_asleep(slot, false)) => Some(Step::Busy),
+            Some((_, slot)) if is_idle && may_wait => {
+                self.order.iter_mut().for_each(|order| order.leave_turn());
+                Some(self.end_as_recorded(slot))
+            }
+            _ if is_idle => Some(Step::Deadlock),
+            _ => Some(Step::Busy),
+        }
+    }
+
+    /// Which turn of the journal a thread would take if it went on now. None: it cannot.
+    fn turn_of(&self, order: &Order, entry: &Entry) -> Option<u32> {
+        if entry.is_host && self.batons[entry.process as usize] != 0 {
+            return None;
+        }
+        match entry.state {
+            State::Ready if !order.knows(entry.pedigree) => Some(0),
+            State::Ready => Some(order.turn_of(entry.pedigree).unwrap_or(u32::MAX)),
+            State::Parked | State::Asleep => match order.end_of(entry.pedigree)?.how {
+                Wake::TimedOut if entry.deadline_ns == NEVER => None,
+                Wake::TimedOut | Wake::Deadlock => order.turn_of(entry.pedigree),
+                _ => None,
+            },
+            State::Free | State::Running => None,
+        }
+    }
+
+    /// A thread that can go on does.
+    fn end_as_recorded(&mut self, slot: usize) -> Step {
+        let Entry { state, pedigree, deadline_ns: to_ns, .. } = self.entries[slot];
+        if state == State::Ready {
+            self.go_on(slot);
+            return Step::Run { slot };
+        }
+        let has_timed_out = self.order.as_deref().is_some_and(|order| order.is_timed_out(pedigree));
+        self.end_wait(slot, if has_timed_out { Outcome::TimedOut } else { Outcome::Deadlock });
+        self.go_on(slot);
+        if has_timed_out {
+            Step::Jump { slot, to_ns }
+        } else {
+            Step::Run { slot }
+        }
+    }
+
+    /// The waiting thread that the recorded one woke.
+    fn choose_recorded(&mut self, by: u64, is_candidate: impl Fn(&Entry, &[u32]) -> bool) -> Option<usize> {
+        let order = self.order.as_deref()?;
+        let candidates = self.entries.iter().enumerate().filter(|(_, entry)| is_candidate(entry, self.batons));
+        let ranked = candidates.filter_map(|(slot, entry)| Some((order.rank(entry.pedigree, by)?, slot)));
+        ranked.min().map(|(_, slot)| slot)
+    }
+
+    /// A thread whose wait is over runs from now on.
+    fn go_on(&mut self, slot: usize) {
+        if self.entries[slot].state == State::Ready {
+            self.entries[slot].state = State::Running;
+            self.try_give_baton(slot);
+            self.take_turn(slot);
+        }
+    }
+
+    /// What the journal has of the thread's wait is used up.
+    fn take_turn(&mut self, slot: usize) {
+        let pedigree = self.entries[slot].pedigree;
+        if let Some(order) = &mut self.order {
+            order.take(pedigree);
         }
     }
 
@@ -310,6 +467,9 @@ impl Scheduler<'_> {
             entry.deadline_ns = NEVER;
             entry.channel = 0;
             entry.holds_host = false;
+            if entry.state == State::Running {
+                self.take_turn(slot);
+            }
         }
     }
 
@@ -339,6 +499,7 @@ fn mix(value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hermetic_journal::Event;
 
     struct Table {
         entries: [Entry; 8],
@@ -354,7 +515,7 @@ mod tests {
 
         fn with<R>(&mut self, act: impl FnOnce(&mut Scheduler<'_>) -> R) -> R {
             let Table { entries, batons, choices, seed } = self;
-            act(&mut Scheduler { entries, batons, choices, seed: *seed })
+            act(&mut Scheduler { entries, batons, choices, seed: *seed, order: None })
         }
 
         fn next(&mut self) -> Step {
@@ -405,7 +566,7 @@ mod tests {
         table.with(|table| table.wait(0, 7, 900, false, false));
         let external = table.with(|table| table.next(|| true, |_, _| true));
         assert_eq!(external, Step::Follow { slot: 0, deadline_ns: 900 });
-        assert_eq!(table.with(|table| table.signal(0, 7, 1, |_| ())), 1);
+        assert_eq!(table.with(|table| table.signal(0, 7, 1, NOBODY, |_| ())), 1);
         assert_eq!(table.next(), Step::Run { slot: 0 });
         table.with(|table| table.wait(0, 7, NEVER, false, false));
         assert_eq!(table.next(), Step::Deadlock);
@@ -459,7 +620,7 @@ mod tests {
                     }
                     (State::Running, 3) => {
                         let channel = 1 + draw(3);
-                        table.with(|table| table.signal(0, channel, 1, |_| ()));
+                        table.with(|table| table.signal(0, channel, 1, NOBODY, |_| ()));
                     }
                     (State::Asleep, 4) => {
                         table.with(|table| table.come_back(slot, Outcome::Signalled));
@@ -469,6 +630,169 @@ mod tests {
                 check(&mut table, &mut now_ns);
             }
         }
+    }
+
+    /// A small program of threads that post and wait, run by the seed and written down, then run by another seed and the
+    /// record: it goes the same way.
+    #[test]
+    fn a_recorded_history_is_followed_whatever_the_seed() {
+        for seed in 0..200 {
+            let mut recorded = Program::new(seed, None);
+            let history = recorded.run();
+            assert_eq!(recorded.steps, [STEPS; THREADS], "everybody came to its end");
+            let mut builder = crate::order::Builder::new();
+            for thread in 1..THREADS as u32 {
+                let pedigree = u64::from(thread);
+                builder.take(&Event::ThreadStart { thread, parent: 0, ordinal: thread, pedigree }, 0);
+            }
+            recorded.journal.iter().for_each(|event| builder.take(event, 0));
+            let mut order = builder.finish();
+            let mut replayed = Program::new(seed + 1, Some(&mut order));
+            // What ran out of time when recorded does, however early it would have been woken.
+            replayed.delay_ns = 1_000_000;
+            let again = replayed.run();
+            assert_eq!(again, history, "seed {seed}");
+            assert_eq!((order.next(), order.is_loose()), (None, false));
+        }
+    }
+
+    const THREADS: usize = 5;
+    const STEPS: usize = 12;
+
+    /// Threads that take turns with waiting for a channel, with and without a limit, and posting to one.
+    struct Program<'a> {
+        table: Table,
+        order: Option<&'a mut Order>,
+        steps: [usize; THREADS],
+        history: Vec<(usize, Outcome)>,
+        journal: Vec<Event<'static>>,
+        delay_ns: i64,
+        now_ns: i64,
+        /// What the threads do: the same in both runs.
+        seed: u64,
+    }
+
+    impl<'a> Program<'a> {
+        fn new(seed: u64, order: Option<&'a mut Order>) -> Program<'a> {
+            let (table, journal) = (Table::new(seed), Vec::new());
+            let seed = if order.is_some() { seed - 1 } else { seed };
+            Program { table, order, steps: [0; THREADS], history: vec![], journal, delay_ns: 0, now_ns: 0, seed }
+        }
+
+        fn with<R>(&mut self, act: impl FnOnce(&mut Scheduler<'_>) -> R) -> R {
+            let Table { entries, batons, choices, seed } = &mut self.table;
+            let order = self.order.as_deref_mut();
+            act(&mut Scheduler { entries, batons, choices, seed: *seed, order })
+        }
+
+        fn run(&mut self) -> Vec<(usize, Outcome)> {
+            self.with(|table| table.add(0, 0, true, 0, true));
+            for slot in 1..THREADS {
+                self.with(|table| table.expect(slot as u64, true));
+                self.with(|table| table.add(slot, 0, true, slot as u64, false));
+            }
+            self.go(0);
+            loop {
+                match self.with(|table| table.next(|| false, |_, _| true)) {
+                    Step::Run { slot } => self.go(slot),
+                    Step::Jump { slot, to_ns } => {
+                        self.now_ns = self.now_ns.max(to_ns);
+                        self.go(slot);
+                    }
+                    Step::Empty => return core::mem::take(&mut self.history),
+                    Step::Deadlock => {
+                        // Nobody posts any more: one gives up, as a test's main thread does.
+                        let slot =
+                            self.table.entries.iter().position(|entry| entry.state == State::Parked).expect("one");
+                        self.with(|table| table.break_deadlock(slot));
+                    }
+                    step => panic!("{step:?}"),
+                }
+            }
+        }
+
+        /// The thread runs until it waits or ends.
+        fn go(&mut self, slot: usize) {
+            let Entry { outcome, by, .. } = self.table.entries[slot];
+            self.history.push((slot, outcome));
+            let how = match outcome {
+                Outcome::TimedOut => Wake::TimedOut,
+                Outcome::Deadlock => Wake::Deadlock,
+                Outcome::Signalled => Wake::Woken,
+                _ => Wake::Turn,
+            };
+            if slot != 0 || self.steps[0] != 0 {
+                let by = if how == Wake::Woken { by as i32 } else { -1 };
+                self.journal.push(Event::Wake { thread: slot as u32, how, by });
+            }
+            loop {
+                let step = self.steps[slot];
+                if step == STEPS {
+                    return self.with(|table| table.remove(slot));
+                }
+                self.steps[slot] += 1;
+                let choice = mix(self.seed ^ mix((slot * STEPS + step) as u64));
+                let channel = 1 + choice % 3;
+                if choice & 64 == 0 {
+                    self.with(|table| table.signal(0, channel, 1, slot as u64, |_| ()));
+                } else {
+                    return self.wait(slot, channel, (choice & 128 == 0).then_some((choice >> 8) as i64 % 50));
+                }
+            }
+        }
+
+        fn wait(&mut self, slot: usize, channel: u64, limit_ns: Option<i64>) {
+            let duration_ns = limit_ns.unwrap_or(-1);
+            let kind = hermetic_journal::WaitKind::Lock;
+            self.journal.push(Event::Wait { thread: slot as u32, site: 0, kind, duration_ns });
+            let deadline_ns = limit_ns.map_or(NEVER, |limit_ns| self.now_ns + limit_ns + self.delay_ns);
+            let asked = Asked { kind, site: 0, duration_ns };
+            let begun = self.with(|table| table.begin_recorded(slot, Some(&asked), false));
+            assert!(matches!(begun, Begun::Recorded | Begun::Free), "{begun:?}");
+            self.with(|table| table.wait(slot, channel, deadline_ns, false, false));
+        }
+    }
+
+    #[test]
+    fn input_that_comes_early_does_not_end_a_wait_that_timed_out() {
+        let mut builder = crate::order::Builder::new();
+        let (kind, duration_ns) = (hermetic_journal::WaitKind::Poll, 500);
+        builder.take(&Event::Wait { thread: 0, site: 0, kind, duration_ns }, 0);
+        builder.take(&Event::Wake { thread: 0, how: Wake::TimedOut, by: -1 }, 0);
+        let mut order = builder.finish();
+        let mut program = Program::new(1, Some(&mut order));
+        let asked = Asked { kind, site: 0, duration_ns };
+        program.with(|table| table.add(0, 0, true, 0, true));
+        assert_eq!(program.with(|table| table.begin_recorded(0, Some(&asked), true)), Begun::Recorded);
+        program.with(|table| table.wait(0, 0, 500, true, false));
+        assert!(!program.with(|table| table.come_back(0, Outcome::Signalled)));
+        let step = program.with(|table| table.next(|| false, |_, _| false));
+        assert_eq!(step, Step::Jump { slot: 0, to_ns: 500 });
+        assert_eq!(program.table.entries[0].outcome, Outcome::TimedOut);
+    }
+
+    #[test]
+    fn one_that_is_next_and_never_could_go_on_is_passed_over() {
+        let lock = hermetic_journal::WaitKind::Lock;
+        let wait = |thread| Event::Wait { thread, site: 0, kind: lock, duration_ns: -1 };
+        let woken = |thread, by| Event::Wake { thread, how: Wake::Woken, by };
+        let mut builder = crate::order::Builder::new();
+        builder.take(&Event::ThreadStart { thread: 1, parent: 0, ordinal: 0, pedigree: 1 }, 0);
+        [wait(0), wait(1), woken(0, 1), woken(1, 0)].iter().for_each(|event| builder.take(event, 0));
+        let mut order = builder.finish();
+        let mut program = Program::new(1, Some(&mut order));
+        let asked = Asked { kind: lock, site: 0, duration_ns: -1 };
+        program.with(|table| table.add(0, 0, true, 0, true));
+        program.with(|table| table.add(1, 0, true, 1, false));
+        for slot in [0, 1] {
+            program.with(|table| table.begin_recorded(slot, Some(&asked), false));
+            program.with(|table| table.wait(slot, 7 + slot as u64, NEVER, false, false));
+        }
+        assert_eq!(program.with(|table| table.next(|| false, |_, _| true)), Step::Deadlock);
+        program.with(|table| table.signal(0, 8, 1, 0, |_| ()));
+        assert_eq!(program.with(|table| table.next(|| false, |_, _| false)), Step::Busy, "somebody is about to wake");
+        assert_eq!(program.with(|table| table.next(|| false, |_, _| true)), Step::Run { slot: 1 });
+        assert!(order.is_loose());
     }
 
     fn check(table: &mut Table, now_ns: &mut i64) {

@@ -154,6 +154,7 @@ impl Sandbox {
                     let is_strict = found.fatal != 0;
                     if is_strict {
                         replayer.diverge();
+                        self.leave_order();
                     }
                     self.report(found, thread, host, is_strict);
                 }

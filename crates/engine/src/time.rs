@@ -8,8 +8,9 @@ use crate::host::Host;
 use crate::replayer::{Kind, Miss, Value};
 use crate::sandbox::{lock, Mode, Sandbox, Settings, Tape};
 use crate::thread::{Basis, Level, Thread};
-use hermetic_abi::{finding, flag, Finding};
-use hermetic_journal::{Event, Reason, WaitKind};
+use crate::waits::Pace;
+use hermetic_abi::{finding, Finding};
+use hermetic_journal::{Event, Reason};
 use hermetic_model::clock::{Clock, Timeline};
 use std::fmt::Write;
 use std::sync::atomic::{fence, AtomicI64, AtomicU64, Ordering};
@@ -357,6 +358,7 @@ impl Sandbox {
         let is_strict = found.fatal != 0;
         if let (true, Tape::Replayer(replayer)) = (is_strict, &mut *lock(&self.tape)) {
             replayer.diverge();
+            self.leave_order();
         }
         self.report(found, thread, host, is_strict);
     }
@@ -377,7 +379,7 @@ impl Sandbox {
         };
         let level = self.level(thread);
         let (pedigree, number) = (level.pedigree, level.number);
-        let mut found = blank(kind, self.has(flag::STRICT_REPLAY));
+        let mut found = blank(kind, self.is_strict());
         let _ = write!(found.message, "the test asked for {asked}");
         if let Some(len) = detail {
             let _ = write!(found.message, " ({len} bytes)");
@@ -401,20 +403,11 @@ impl Sandbox {
     /// A wait of `ns` nanoseconds that nothing but time can end.
     pub fn sleep(&self, thread: &mut Thread, host: &dyn Host, ns: i64) -> Wait {
         self.commit(thread, host);
-        match self.clock_mode() {
-            Mode::Off => Wait::Real,
-            Mode::Virtual | Mode::Replay => {
+        match self.pace() {
+            Pace::Off | Pace::Real => Wait::Real,
+            Pace::Virtual | Pace::Recorded => {
                 self.time.advance(ns);
                 Wait::Over
-            }
-            Mode::Record => {
-                let number = self.level(thread).number;
-                if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
-                    let (site, _) = recorder.site(host, false);
-                    let kind = WaitKind::Sleep;
-                    recorder.append(&Event::Wait { thread: number, site, kind, duration_ns: ns });
-                }
-                Wait::Real
             }
         }
     }

@@ -8,12 +8,16 @@ use crate::front::{self, Front};
 use crate::inherit::Inheritance;
 use crate::jumps::Log;
 use crate::outside::Ports;
+use crate::{api, guard};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use hermetic_engine::order::Order;
 use hermetic_engine::scheduler::{Entry, Scheduler};
+use hermetic_engine::waits::Pace;
 use hermetic_sys::task::Name;
 use hermetic_sys::{futex, task};
+use std::sync::MutexGuard;
 
 /// Threads of all processes of a sandbox. Further ones wait in real time.
 pub const THREADS_MAX: usize = 1024;
@@ -21,7 +25,7 @@ pub const THREADS_MAX: usize = 1024;
 pub const PROCESSES_MAX: usize = 128;
 
 /// Changes with every change to the page's layout, or to what its fields mean.
-pub const PAGE_VERSION: u32 = 7;
+pub const PAGE_VERSION: u32 = 8;
 
 /// Shared memory; all-zero bytes are a valid, unused page.
 #[repr(C)]
@@ -147,7 +151,7 @@ impl Page {
         let mask = block_signals();
         let me = task::known_id() as u32;
         if self.lock.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            return Some(Locked { page: self, mask: Some(mask), was_awaited: false });
+            return Some(Locked { page: self, mask: Some(mask), was_awaited: false, order: None });
         }
         restore_signals(&mask);
         None
@@ -180,7 +184,7 @@ impl Page {
         if let Some(Some(cell)) = own {
             cell.is_locking.store(0, Ordering::SeqCst);
         }
-        Locked { page: self, mask: None, was_awaited: own.is_some() }
+        Locked { page: self, mask: None, was_awaited: own.is_some(), order: None }
     }
 
     /// The place of a thread, if it has one: whoever reads the table must not take its wait for the lock for sleep.
@@ -216,6 +220,8 @@ pub struct Locked<'a> {
     mask: Option<libc::sigset_t>,
     /// It was taken from somebody else, who cannot have seen the calling thread asleep.
     pub was_awaited: bool,
+    /// What the journal says of the threads' order, while it is replayed and this is its page.
+    order: Option<MutexGuard<'static, Order>>,
 }
 
 impl Locked<'_> {
@@ -225,9 +231,23 @@ impl Locked<'_> {
     }
 
     pub fn scheduler(&mut self) -> Scheduler<'_> {
-        let table = self.table();
+        self.fetch_order();
+        // SAFETY: as in `table`; the order lies elsewhere.
+        let table = unsafe { &mut *self.page.table.get() };
         let Table { entries, high, batons, choices, seed, .. } = table;
-        Scheduler { entries: &mut entries[..*high as usize], batons, choices, seed: *seed }
+        let order = self.order.as_deref_mut();
+        Scheduler { entries: &mut entries[..*high as usize], batons, choices, seed: *seed, order }
+    }
+
+    /// The recorded order, if one is followed here. Its lock is taken under the page's, with signals blocked, and nowhere else
+    /// but where a sandbox is entered or left.
+    pub fn fetch_order(&mut self) -> Option<&mut Order> {
+        if self.order.is_none() {
+            let is_own = |depth: usize| api::page_of(depth).is_some_and(|page| core::ptr::eq(page, self.page));
+            let sandbox = guard::active().filter(|sandbox| sandbox.pace() == Pace::Recorded && is_own(sandbox.depth()));
+            self.order = sandbox.map(|sandbox| sandbox.turns());
+        }
+        self.order.as_deref_mut()
     }
 
     /// Whether a signal has come for the calling thread that its handler will see when the lock is given back.
@@ -282,6 +302,7 @@ impl Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
+        self.order = None;
         if self.page.lock.swap(0, Ordering::Release) & IS_AWAITED != 0 {
             futex::wake(&self.page.lock, 1);
         }

@@ -9,15 +9,17 @@
 use crate::guard::{self, Call};
 use crate::host::Registered;
 use crate::page::{Cell, Locked, Page, PROCESSES_MAX, THREADS_MAX};
-use crate::settle::{ring, settle, settle_waiting};
+use crate::settle::{real_ns, ring, settle, settle_waiting};
 use crate::watch::{Looked, Watch};
 use crate::{children, fork, jumps, pipes, threads};
 use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::host::Host;
-use hermetic_engine::sandbox::Mode;
-use hermetic_engine::scheduler::{Entry, Outcome, State, NEVER};
+use hermetic_engine::order::{Asked, Begun, Order, RecordedWait, NOBODY, OUTSIDE};
+use hermetic_engine::scheduler::{Ended, Entry, Outcome, State, NEVER};
 use hermetic_engine::thread::{Seat, LEVELS_MAX};
+use hermetic_engine::waits::Pace;
 use hermetic_engine::{Sandbox, Thread};
+use hermetic_journal::{WaitKind, Wake};
 use hermetic_model::stream::Pedigree;
 use hermetic_sys::futex::{self, Woken};
 use hermetic_sys::{clock as kernel, task};
@@ -54,6 +56,38 @@ pub struct Place {
     pub slot: usize,
     pub process: u32,
     epoch: u64,
+    /// Time is real, and what happens is written down.
+    is_real: bool,
+}
+
+impl Place {
+    fn new(page: &'static Page, slot: u32, process: u32, epoch: u64) -> Place {
+        let is_real = guard::active().is_some_and(|sandbox| sandbox.pace() == Pace::Real);
+        Place { page, slot: slot as usize, process, epoch, is_real }
+    }
+
+    /// Where time is that deadlines are measured in.
+    pub fn now(&self) -> i64 {
+        let elapsed_ns = self.page.front.clockwork.elapsed();
+        if self.is_real {
+            elapsed_ns.saturating_add(real_ns())
+        } else {
+            elapsed_ns
+        }
+    }
+
+    fn deadline(&self, ns: Option<i64>) -> i64 {
+        ns.map_or(NEVER, |ns| self.now().saturating_add(ns))
+    }
+
+    /// The deadline again, where somebody has to watch the real clock for it.
+    fn real_deadline(&self, deadline_ns: i64) -> i64 {
+        if self.is_real {
+            deadline_ns
+        } else {
+            NEVER
+        }
+    }
 }
 
 /// The generation of the page that this process takes part in.
@@ -149,9 +183,9 @@ pub fn page_now() -> Option<&'static Page> {
     unsafe { PAGE.load(Ordering::Acquire).as_ref() }
 }
 
-/// Whether waits in the sandbox are virtual.
-pub fn is_virtual(sandbox: &Sandbox) -> bool {
-    matches!(sandbox.clock_mode(), Mode::Virtual | Mode::Replay)
+/// Whether waits go through the table.
+fn takes_part(sandbox: &Sandbox) -> bool {
+    sandbox.pace() != Pace::Off
 }
 
 /// The calling thread's place; it sits down if it has none in this epoch.
@@ -170,7 +204,7 @@ fn place_of(thread: &mut Thread) -> Option<Place> {
         let mut locked = page.lock();
         sit_down(&mut locked, thread, epoch, process, true)?;
     }
-    Some(Place { page, slot: thread.seat.slot as usize, process, epoch })
+    Some(Place::new(page, thread.seat.slot, process, epoch))
 }
 
 /// The sandbox of a parent process is over: the world is real from here on.
@@ -206,7 +240,8 @@ fn sit_down(locked: &mut Locked<'_>, thread: &mut Thread, epoch: u64, process: u
 fn sit_first(locked: &mut Locked<'_>, thread: &mut Thread, epoch: u64) {
     let Some(slot) = locked.take_slot() else { return };
     (thread.seat.epoch, thread.seat.slot) = (epoch, slot as u32);
-    locked.scheduler().add(slot, 0, thread.seat.is_host, thread.pedigree.0, true);
+    // Whoever it is in the sandbox below, here it is the first.
+    locked.scheduler().add(slot, 0, thread.seat.is_host, Pedigree::ROOT.0, true);
     let cell = locked.page.cell(slot);
     cell.number.store(locked.table().log.number_thread(0), Ordering::Relaxed);
     // SAFETY: no preconditions.
@@ -294,7 +329,9 @@ pub fn enter_child(thread: &mut Thread) {
     let Some(page) = page_now() else { return };
     WAITING.store(0, Ordering::Relaxed);
     EPOCH.fetch_add(1, Ordering::AcqRel);
-    let process = page.lock().take_process();
+    // Children of a recorded or replayed test take no part.
+    let takes_part = guard::active().is_none_or(takes_part);
+    let process = if takes_part { page.lock().take_process() } else { None };
     if let Some(process) = process {
         PROCESS.store(process, Ordering::Relaxed);
         let _ = place_of(thread);
@@ -303,9 +340,10 @@ pub fn enter_child(thread: &mut Thread) {
     }
 }
 
-/// A place for a thread that is about to start, taken by its maker so that time does not jump before it has begun.
-pub fn expect_thread(child: &mut Thread, is_host: bool) {
-    let Some(page) = page_now() else { return };
+/// A place for a thread that is about to start, taken by its maker so that time does not jump before it has begun. False: the
+/// journal that is replayed has no such thread.
+pub fn expect_thread(child: &mut Thread, is_host: bool) -> bool {
+    let Some(page) = page_now() else { return true };
     let epoch = EPOCH.load(Ordering::Acquire);
     (child.seat.is_host, child.seat.is_made_by_host) = (is_host, is_host);
     let mut locked = page.lock();
@@ -314,6 +352,7 @@ pub fn expect_thread(child: &mut Thread, is_host: bool) {
         page.cell(slot).thread.store(0, Ordering::Relaxed);
         page.cell(slot).pthread.store(0, Ordering::Relaxed);
     }
+    locked.scheduler().expect(child.pedigree.0, is_host)
 }
 
 /// The maker of a thread tells its `pthread_t`, so that a join finds the place of one that has not begun. Seat and pedigree are
@@ -340,18 +379,14 @@ pub fn begin_thread(thread: &mut Thread) {
     if thread.seat.epoch != EPOCH.load(Ordering::Acquire) {
         return;
     }
-    let place = Place {
-        page,
-        slot: thread.seat.slot as usize,
-        process: PROCESS.load(Ordering::Relaxed),
-        epoch: thread.seat.epoch,
-    };
+    let place = Place::new(page, thread.seat.slot, PROCESS.load(Ordering::Relaxed), thread.seat.epoch);
     let cell = page.cell(place.slot);
     cell.thread.store(task::own_id(), Ordering::Relaxed);
     // SAFETY: no preconditions.
     cell.pthread.store(unsafe { libc::pthread_self() }, Ordering::Relaxed);
     if thread.seat.is_host {
         await_turn(place, false);
+        note_turn(&place, Wake::Turn, NOBODY);
     }
 }
 
@@ -392,11 +427,12 @@ pub fn unseat(locked: &mut Locked<'_>, slot: usize) {
 /// As [`unseat`], for a thread whose clock has ticked that far.
 fn unseat_at(locked: &mut Locked<'_>, slot: usize, ticks: u64) {
     let page = locked.page;
-    let process = locked.table().entries[slot].process;
+    let Entry { process, pedigree, .. } = locked.table().entries[slot];
     let pthread = page.cell(slot).pthread.swap(0, Ordering::SeqCst);
     locked.scheduler().remove(slot);
     if pthread != 0 {
-        locked.scheduler().signal(process, join_channel(pthread), usize::MAX, |woken| ring_at(page, woken, ticks));
+        let ring = |woken| ring_at(page, woken, ticks);
+        locked.scheduler().signal(process, join_channel(pthread), usize::MAX, pedigree, ring);
     }
 }
 
@@ -417,16 +453,17 @@ pub fn is_seated(pthread: u64) -> bool {
 
 /// Parks the calling thread until the channel is rung or `ns` nanoseconds have passed; `attempt` tries the real thing once,
 /// when nobody can ring any more without being heard. None: the wait is not ours to make.
-pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> Option<Waited> {
+pub fn park(kind: WaitKind, channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> Option<Waited> {
     let errno = kernel::errno();
     let mut call = Call::enter()?;
-    if !is_virtual(call.sandbox) {
+    if !takes_part(call.sandbox) {
         return None;
     }
     let holds_host = call.thread().seat.is_host && Registered.is_running();
     let place = place_of(call.thread())?;
-    let elapsed_ns = place.page.front.clockwork.elapsed();
-    let deadline_ns = ns.map_or(NEVER, |ns| elapsed_ns.saturating_add(ns));
+    let asked = ask(&mut call, kind, ns);
+    let deadline_ns = place.deadline(ns);
+    let begun;
     {
         let mut locked = place.page.lock();
         if is_stale(&place) {
@@ -439,22 +476,65 @@ pub fn park(channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> 
             WAITING.fetch_sub(1, Ordering::AcqRel);
             return Some(Waited::Signalled);
         }
+        begun = locked.scheduler().begin_recorded(place.slot, asked.as_ref(), false);
+        if matches!(begun, Begun::Parted(_)) && call.sandbox.is_strict() {
+            drop(locked);
+            WAITING.fetch_sub(1, Ordering::AcqRel);
+            // The thread has an error to raise, and does not wait before it does.
+            tell_journal(&mut call, asked, begun);
+            return Some(Waited::Deadlock);
+        }
         let cell = place.page.cell(place.slot);
         cell.is_signalled.store(0, Ordering::Relaxed);
         cell.is_parked.store(1, Ordering::Relaxed);
         locked.scheduler().wait(place.slot, channel as u64, deadline_ns, false, holds_host);
         settle_waiting(&mut locked, place.slot, || true);
-        if let Some(outcome) = take_turn(&mut locked, &place) {
+        let ended = if asked.is_none() { take_turn(&mut locked, &place) } else { None };
+        if let Some(ended) = ended {
             drop(locked);
             drop(call);
             WAITING.fetch_sub(1, Ordering::AcqRel);
-            return Some(conclude(place, deadline_ns, outcome, false, errno));
+            return Some(conclude(place, deadline_ns, ended, false, errno));
         }
     }
+    tell_journal(&mut call, asked, begun);
     drop(call);
-    let (outcome, is_interrupted) = await_turn(place, true);
+    let (ended, is_interrupted) = await_turn_until(place, true, place.real_deadline(deadline_ns));
     WAITING.fetch_sub(1, Ordering::AcqRel);
-    Some(conclude(place, deadline_ns, outcome, is_interrupted, errno))
+    Some(conclude(place, deadline_ns, ended, is_interrupted, errno))
+}
+
+/// What a journal knows the wait by.
+fn ask(call: &mut Call, kind: WaitKind, ns: Option<i64>) -> Option<Asked> {
+    let (sandbox, thread) = call.parts();
+    sandbox.ask(thread, &Registered, kind, ns)
+}
+
+/// A wait has begun: it is written down, or the journal does not have it.
+fn tell_journal(call: &mut Call, asked: Option<Asked>, begun: Begun) {
+    let Some(asked) = asked else { return };
+    let (sandbox, thread) = call.parts();
+    if let Begun::Parted(expected) = begun {
+        sandbox.report_parting(thread, &Registered, Some(&asked), expected);
+    } else if sandbox.pace() == Pace::Real {
+        sandbox.record_wait(thread, &asked);
+    }
+}
+
+/// Nobody goes on, although the journal that is replayed has somebody: the calling thread tells.
+pub fn tell_stuck(expected: RecordedWait) {
+    let Some(mut call) = Call::enter() else { return };
+    let (sandbox, thread) = call.parts();
+    sandbox.report_stuck(thread, &Registered, &expected);
+}
+
+/// The calling thread goes on: for the journal that is being written.
+fn note_turn(place: &Place, how: Wake, by: u64) {
+    let Some(mut call) = Call::enter().filter(|call| place.is_real && call.sandbox.pace() == Pace::Real) else {
+        return;
+    };
+    let (sandbox, thread) = call.parts();
+    sandbox.record_wake(thread, how, by);
 }
 
 /// Whether the table is another one by now.
@@ -519,49 +599,62 @@ fn forget_process(page: &'static Page, process: u32) {
 }
 
 /// What the program is told. Its `errno` is what it was before the wait: the hook decides whether it changes.
-fn conclude(place: Place, deadline_ns: i64, outcome: Outcome, is_interrupted: bool, errno: i32) -> Waited {
-    if outcome == Outcome::Signalled {
+fn conclude(place: Place, deadline_ns: i64, ended: Ended, is_interrupted: bool, errno: i32) -> Waited {
+    if ended.outcome == Outcome::Signalled {
         catch_up(place);
     }
-    let waited = match outcome {
+    let waited = match ended.outcome {
         Outcome::TimedOut => {
             note_move(place.page);
             Waited::TimedOut
         }
         Outcome::Moved => {
-            let left = deadline_ns.saturating_sub(place.page.front.clockwork.elapsed()).max(0);
+            let left = deadline_ns.saturating_sub(place.now()).max(0);
             Waited::Moved { left_ns: (deadline_ns != NEVER).then_some(left) }
         }
         Outcome::Deadlock => {
-            tell_deadlock();
+            tell_deadlock(&place);
             Waited::Deadlock
         }
         _ if is_interrupted => Waited::Interrupted,
         _ => Waited::Signalled,
     };
+    match waited {
+        Waited::TimedOut => note_turn(&place, Wake::TimedOut, NOBODY),
+        Waited::Interrupted => note_turn(&place, Wake::Interrupted, NOBODY),
+        Waited::Deadlock => note_turn(&place, Wake::Deadlock, NOBODY),
+        Waited::Signalled if ended.by == NOBODY => note_turn(&place, Wake::Kernel, NOBODY),
+        Waited::Signalled => note_turn(&place, Wake::Woken, ended.by),
+        Waited::Moved { .. } => {}
+    }
     kernel::set_errno(errno);
     waited
 }
 
 /// Waits until the table says that the thread runs. Returns how its wait ended, and whether a signal handler ran meanwhile.
-fn await_turn(place: Place, may_interrupt: bool) -> (Outcome, bool) {
+fn await_turn(place: Place, may_interrupt: bool) -> (Ended, bool) {
+    await_turn_until(place, may_interrupt, NEVER)
+}
+
+/// As [`await_turn`], and watches the real clock for a deadline.
+fn await_turn_until(place: Place, may_interrupt: bool, real_deadline_ns: i64) -> (Ended, bool) {
     let cell = place.page.cell(place.slot);
     let mut is_interrupted = false;
-    let mut watch = Watch::begin();
+    let mut watch = Watch::begin(real_deadline_ns);
     loop {
         let bell = cell.bell.load(Ordering::Acquire);
-        if let Some(outcome) = turn(&place, &mut []) {
-            return (outcome, is_interrupted);
+        if let Some(ended) = turn(&place, &mut []) {
+            return (ended, is_interrupted);
         }
         // Until the bell rings there is no news but what the thread finds when it looks around.
         let woken = loop {
             if may_interrupt && !is_interrupted && was_signalled(cell) {
                 break Woken::Interrupted;
             }
-            match futex::wait(&cell.bell, bell, watch.period_ns) {
+            match futex::wait(&cell.bell, bell, watch.period(&place)) {
                 Woken::TimedOut => match watch.look(&place, &mut []) {
                     Looked::Waiting => {}
-                    Looked::Over(outcome) => return (outcome, is_interrupted),
+                    Looked::Over(ended) => return (ended, is_interrupted),
                     Looked::Signalled => break Woken::Interrupted,
                 },
                 woken => break woken,
@@ -589,10 +682,10 @@ fn was_signalled(cell: &Cell) -> bool {
 }
 
 /// The outcome, once the thread may run.
-fn turn(place: &Place, fds: &mut [pollfd]) -> Option<Outcome> {
+fn turn(place: &Place, fds: &mut [pollfd]) -> Option<Ended> {
     let mut locked = place.page.lock();
     if is_stale(place) {
-        return Some(Outcome::Moved);
+        return Some(MOVED);
     }
     if locked.was_awaited && locked.table().entries[place.slot].state == State::Asleep {
         // Whoever decided meanwhile had to count this thread as awake.
@@ -601,10 +694,13 @@ fn turn(place: &Place, fds: &mut [pollfd]) -> Option<Outcome> {
     take_turn(&mut locked, place)
 }
 
+/// The sandbox changed under a wait.
+pub const MOVED: Ended = Ended { outcome: Outcome::Moved, by: NOBODY };
+
 /// The same for who holds the lock already.
-pub fn take_turn(locked: &mut Locked<'_>, place: &Place) -> Option<Outcome> {
+pub fn take_turn(locked: &mut Locked<'_>, place: &Place) -> Option<Ended> {
     let entry = &mut locked.table().entries[place.slot];
-    (entry.state == State::Running).then(|| core::mem::take(&mut entry.outcome))
+    (entry.state == State::Running).then(|| Ended { outcome: core::mem::take(&mut entry.outcome), by: entry.by })
 }
 
 /// Waits for descriptors with `ppoll`, or for `ns` to pass. The caller has found none of them ready. `fds` has one more place
@@ -612,12 +708,14 @@ pub fn take_turn(locked: &mut Locked<'_>, place: &Place) -> Option<Outcome> {
 pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) -> Option<Waited> {
     let errno = kernel::errno();
     let mut call = Call::enter()?;
-    if !is_virtual(call.sandbox) {
+    if !takes_part(call.sandbox) {
         return None;
     }
     let holds_host = call.thread().seat.is_host && Registered.is_running();
     let place = place_of(call.thread())?;
-    let deadline_ns = ns.map_or(NEVER, |ns| place.page.front.clockwork.elapsed().saturating_add(ns));
+    let asked = ask(&mut call, WaitKind::Poll, ns);
+    let deadline_ns = place.deadline(ns);
+    let begun;
     let pipe = pipes::of(place.slot);
     let own = fds.len() - 1;
     fds[own] = pollfd { fd: pipe.map_or(-1, |pipe| pipe.read), events: libc::POLLIN, revents: 0 };
@@ -626,17 +724,22 @@ pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) ->
         if is_stale(&place) {
             return Some(Waited::Moved { left_ns: ns });
         }
+        begun = locked.scheduler().begin_recorded(place.slot, asked.as_ref(), true);
+        if begun == Begun::Unrecorded {
+            return None;
+        }
         WAITING.fetch_add(1, Ordering::AcqRel);
         place.page.cell(place.slot).pipe.store(pipe.map_or(-1, |pipe| pipe.write), Ordering::Release);
         announce(&place);
         locked.scheduler().wait(place.slot, 0, deadline_ns, true, holds_host);
         settle_waiting(&mut locked, place.slot, || !is_any_ready(&mut fds[..own]));
     }
+    tell_journal(&mut call, asked, begun);
     drop(call);
-    let (outcome, is_interrupted) = await_descriptors(place, fds, mask);
+    let (ended, is_interrupted) = await_descriptors(place, fds, mask, place.real_deadline(deadline_ns));
     place.page.cell(place.slot).pipe.store(-1, Ordering::Release);
     WAITING.fetch_sub(1, Ordering::AcqRel);
-    Some(conclude(place, deadline_ns, outcome, is_interrupted, errno))
+    Some(conclude(place, deadline_ns, ended, is_interrupted, errno))
 }
 
 /// Makes the threads of this process that wait for descriptors look again: they may have to wait for less.
@@ -663,22 +766,28 @@ fn announce(place: &Place) {
     cell.is_back.store(0, Ordering::SeqCst);
 }
 
-fn await_descriptors(place: Place, fds: &mut [pollfd], mask: *const libc::sigset_t) -> (Outcome, bool) {
+fn await_descriptors(
+    place: Place,
+    fds: &mut [pollfd],
+    mask: *const libc::sigset_t,
+    real_deadline_ns: i64,
+) -> (Ended, bool) {
     let own = fds.len() - 1;
-    let mut watch = Watch::begin();
+    let mut watch = Watch::begin(real_deadline_ns);
     let is_back = &place.page.cell(place.slot).is_back;
     let mut has_news = true;
     loop {
         if has_news {
-            if let Some(outcome) = turn(&place, &mut fds[..own]) {
-                return (outcome, false);
+            if let Some(ended) = turn(&place, &mut fds[..own]) {
+                return (ended, false);
             }
         }
         if was_signalled(place.page.cell(place.slot)) {
             return (end_announced(place), true);
         }
         // Without a pipe nobody can ring, so look often.
-        let period_ns = if fds[own].fd < 0 { crate::watch::FIRST_NS } else { watch.period_ns };
+        let period_ns = watch.period(&place);
+        let period_ns = if fds[own].fd < 0 { period_ns.min(crate::watch::FIRST_NS) } else { period_ns };
         let period = libc::timespec { tv_sec: 0, tv_nsec: period_ns };
         is_back.store(0, Ordering::SeqCst);
         // SAFETY: the slice is as long as it says; the mask is the program's.
@@ -696,25 +805,32 @@ fn await_descriptors(place: Place, fds: &mut [pollfd], mask: *const libc::sigset
         }
         match watch.look(&place, &mut fds[..own]) {
             Looked::Waiting => {}
-            Looked::Over(outcome) => return (outcome, false),
+            Looked::Over(ended) => return (ended, false),
             Looked::Signalled => return (end_announced(place), true),
         }
     }
 }
 
 /// The wait of a thread that had announced it has ended in the kernel; it goes on when it is its turn.
-fn end_announced(place: Place) -> Outcome {
+fn end_announced(place: Place) -> Ended {
     let may_run = {
         let mut locked = place.page.lock();
         if is_stale(&place) {
-            return Outcome::Moved;
+            return MOVED;
         }
         let may_run = locked.scheduler().come_back(place.slot, Outcome::Signalled);
+        if locked.scheduler().is_timed_out(place.slot) {
+            // What it waits for has come early: it sleeps on until its time is up, as it was when recorded.
+            let cell = place.page.cell(place.slot);
+            cell.is_parked.store(1, Ordering::Relaxed);
+            cell.pipe.store(-1, Ordering::Release);
+            cell.is_back.store(0, Ordering::SeqCst);
+        }
         settle(&mut locked);
         may_run
     };
     if may_run {
-        Outcome::Signalled
+        Ended { outcome: Outcome::Signalled, by: NOBODY }
     } else {
         await_turn(place, false).0
     }
@@ -723,24 +839,33 @@ fn end_announced(place: Place) -> Outcome {
 /// Announces that the calling thread is about to wait in the kernel for something that only the kernel sees, as long as it
 /// `still_waits` for it. None where announcing makes no difference: the thread is alone, or no part of a sandbox with a virtual
 /// clock.
-fn asleep(still_waits: impl FnMut() -> bool) -> Option<Asleep> {
+fn asleep(kind: WaitKind, still_waits: impl FnMut() -> bool) -> Option<Asleep> {
     if !has_company() {
         return None;
     }
     let mut call = Call::enter()?;
-    if !is_virtual(call.sandbox) {
+    if !takes_part(call.sandbox) {
         return None;
     }
     let holds_host = call.thread().seat.is_host && Registered.is_running();
     let place = place_of(call.thread())?;
-    let mut locked = place.page.lock();
-    if is_stale(&place) {
-        return None;
+    let asked = ask(&mut call, kind, None);
+    let begun;
+    {
+        let mut locked = place.page.lock();
+        if is_stale(&place) {
+            return None;
+        }
+        begun = locked.scheduler().begin_recorded(place.slot, asked.as_ref(), true);
+        if begun == Begun::Unrecorded {
+            return None;
+        }
+        WAITING.fetch_add(1, Ordering::AcqRel);
+        announce(&place);
+        locked.scheduler().wait(place.slot, 0, NEVER, true, holds_host);
+        settle_waiting(&mut locked, place.slot, still_waits);
     }
-    WAITING.fetch_add(1, Ordering::AcqRel);
-    announce(&place);
-    locked.scheduler().wait(place.slot, 0, NEVER, true, holds_host);
-    settle_waiting(&mut locked, place.slot, still_waits);
+    tell_journal(&mut call, asked, begun);
     Some(Asleep(place))
 }
 
@@ -754,21 +879,24 @@ impl Asleep {
         let errno = kernel::errno();
         let place = self.0;
         place.page.cell(place.slot).is_back.store(1, Ordering::SeqCst);
-        end_announced(place);
+        let ended = end_announced(place);
         WAITING.fetch_sub(1, Ordering::AcqRel);
+        if ended != MOVED {
+            note_turn(&place, Wake::Kernel, NOBODY);
+        }
         kernel::set_errno(errno);
     }
 }
 
 /// Runs a call that may wait in the kernel: `attempt` makes it without waiting and says whether that was enough.
 #[inline]
-pub fn in_kernel<R>(mut attempt: impl FnMut() -> Option<R>, wait: impl FnOnce() -> R) -> R {
+pub fn in_kernel<R>(kind: WaitKind, mut attempt: impl FnMut() -> Option<R>, wait: impl FnOnce() -> R) -> R {
     if let Some(done) = attempt() {
         return done;
     }
     // What can be had without waiting meanwhile is kept: asking may have taken it.
     let mut done = None;
-    let asleep = asleep(|| {
+    let asleep = asleep(kind, || {
         done = attempt();
         done.is_none()
     });
@@ -784,29 +912,36 @@ pub fn in_kernel<R>(mut attempt: impl FnMut() -> Option<R>, wait: impl FnOnce() 
 
 /// Waits for something that other processes may end as well as this one, so that only the kernel knows: `attempt` makes the
 /// wait really, for at most the nanoseconds it is told, and says whether that was enough. None: the wait is not ours to make.
-pub fn wait_in_kernel(ns: Option<i64>, mut attempt: impl FnMut(i64) -> Attempt) -> Option<Waited> {
+pub fn wait_in_kernel(kind: WaitKind, ns: Option<i64>, mut attempt: impl FnMut(i64) -> Attempt) -> Option<Waited> {
     let errno = kernel::errno();
     let mut call = Call::enter()?;
-    if !is_virtual(call.sandbox) {
+    if !takes_part(call.sandbox) {
         return None;
     }
     let holds_host = call.thread().seat.is_host && Registered.is_running();
     let place = place_of(call.thread())?;
-    let deadline_ns = ns.map_or(NEVER, |ns| place.page.front.clockwork.elapsed().saturating_add(ns));
+    let asked = ask(&mut call, kind, ns);
+    let deadline_ns = place.deadline(ns);
+    let begun;
     {
         let mut locked = place.page.lock();
         if is_stale(&place) {
             return Some(Waited::Moved { left_ns: ns });
+        }
+        begun = locked.scheduler().begin_recorded(place.slot, asked.as_ref(), true);
+        if begun == Begun::Unrecorded {
+            return None;
         }
         WAITING.fetch_add(1, Ordering::AcqRel);
         announce(&place);
         locked.scheduler().wait(place.slot, 0, deadline_ns, true, holds_host);
         settle_waiting(&mut locked, place.slot, || true);
     }
+    tell_journal(&mut call, asked, begun);
     drop(call);
-    let (outcome, is_interrupted) = attempt_until_turn(place, &mut attempt);
+    let (ended, is_interrupted) = attempt_until_turn(place, &mut attempt, place.real_deadline(deadline_ns));
     WAITING.fetch_sub(1, Ordering::AcqRel);
-    Some(conclude(place, deadline_ns, outcome, is_interrupted, errno))
+    Some(conclude(place, deadline_ns, ended, is_interrupted, errno))
 }
 
 /// How a part of a real wait went.
@@ -817,22 +952,22 @@ pub enum Attempt {
     Interrupted,
 }
 
-fn attempt_until_turn(place: Place, attempt: &mut impl FnMut(i64) -> Attempt) -> (Outcome, bool) {
-    let mut watch = Watch::begin();
+fn attempt_until_turn(place: Place, attempt: &mut impl FnMut(i64) -> Attempt, real_deadline_ns: i64) -> (Ended, bool) {
+    let mut watch = Watch::begin(real_deadline_ns);
     let is_back = &place.page.cell(place.slot).is_back;
-    if let Some(outcome) = turn(&place, &mut []) {
-        return (outcome, false);
+    if let Some(ended) = turn(&place, &mut []) {
+        return (ended, false);
     }
     loop {
         is_back.store(0, Ordering::SeqCst);
-        let got = attempt(watch.period_ns);
+        let got = attempt(watch.period(&place));
         is_back.store(1, Ordering::SeqCst);
         if got != Attempt::TimedOut {
             return (end_announced(place), got == Attempt::Interrupted);
         }
         match watch.look(&place, &mut []) {
             Looked::Waiting => {}
-            Looked::Over(outcome) => return (outcome, false),
+            Looked::Over(ended) => return (ended, false),
             Looked::Signalled => return (end_announced(place), true),
         }
     }
@@ -842,15 +977,22 @@ fn attempt_until_turn(place: Place, attempt: &mut impl FnMut(i64) -> Attempt) ->
 #[inline]
 pub fn when_ready<R>(fd: i32, events: i16, act: impl FnOnce() -> R) -> R {
     let still_waits = || !is_any_ready(&mut [pollfd { fd, events, revents: 0 }]);
-    if !has_company() || !still_waits() {
+    if !has_company() || !still_waits() || never_waits(fd) {
         return act();
     }
-    let asleep = asleep(still_waits);
+    let asleep = asleep(WaitKind::Socket, still_waits);
     let result = act();
     if let Some(asleep) = asleep {
         asleep.end();
     }
     result
+}
+
+/// Whether calls on the descriptor return at once when it is not ready.
+fn never_waits(fd: i32) -> bool {
+    // SAFETY: only asks.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags >= 0 && flags & libc::O_NONBLOCK != 0
 }
 
 /// Whether anybody else has a place in the table of the moment: alone, a thread may wait as it likes.
@@ -875,7 +1017,7 @@ pub fn is_any_ready(fds: &mut [pollfd]) -> bool {
 /// turn. False: the lock is with somebody whom the table does not know; wait for it really.
 pub fn await_host_lock(condition: usize, unlock: impl FnOnce()) -> bool {
     let Some(mut call) = Call::enter() else { return false };
-    if !is_virtual(call.sandbox) {
+    if !takes_part(call.sandbox) {
         return false;
     }
     call.thread().seat.is_host = true;
@@ -891,6 +1033,9 @@ pub fn await_host_lock(condition: usize, unlock: impl FnOnce()) -> bool {
         if locked.scheduler().has_baton(place.slot) && !is_kept {
             return false;
         }
+        if !locked.scheduler().begin_turn(place.slot) {
+            return false;
+        }
         WAITING.fetch_add(1, Ordering::AcqRel);
         unlock();
         if is_kept {
@@ -904,6 +1049,7 @@ pub fn await_host_lock(condition: usize, unlock: impl FnOnce()) -> bool {
     drop(call);
     await_turn(place, false);
     WAITING.fetch_sub(1, Ordering::AcqRel);
+    note_turn(&place, Wake::Turn, NOBODY);
     true
 }
 
@@ -931,7 +1077,8 @@ pub fn offer_turn_now() {
     let Some(mut call) = Call::enter() else { return };
     // A thread that has run its last code ends before anybody goes on: what others find of it shall not be chance.
     let is_ending = call.thread().seat.is_made_by_host && !Registered.is_known();
-    if !is_virtual(call.sandbox) || is_ending {
+    // How often the interpreter gives its lock away is not the same when replayed, so no journal tells of it.
+    if call.sandbox.pace() != Pace::Virtual || is_ending {
         return;
     }
     let Some(place) = place_of(call.thread()) else { return };
@@ -1015,7 +1162,8 @@ fn signal_waiters(channel: usize, count: usize) -> usize {
     guard::real_begin();
     let process = PROCESS.load(Ordering::Relaxed);
     let mut locked = page.lock();
-    let done = locked.scheduler().signal(process, channel as u64, count, |slot| ring_at(page, slot, ticks));
+    let by = waker(&mut locked);
+    let done = locked.scheduler().signal(process, channel as u64, count, by, |slot| ring_at(page, slot, ticks));
     if done > 0 {
         settle(&mut locked);
     }
@@ -1048,20 +1196,30 @@ fn catch_up(place: Place) {
     }
 }
 
+/// The calling thread's name in the table, for the journal: who ends the waits of others.
+fn waker(locked: &mut Locked<'_>) -> u64 {
+    let seat = threads::seat().filter(|seat| seat.epoch == EPOCH.load(Ordering::Acquire));
+    seat.map_or(OUTSIDE, |seat| locked.table().entries[seat.slot as usize].pedigree)
+}
+
 /// Time has ended the calling thread's wait: for the times of files, and the journal if there is one.
 fn note_move(page: &Page) {
     let Some(mut call) = Call::enter() else { return };
     let (sandbox, thread) = call.parts();
     sandbox.note_move(kernel::read(libc::CLOCK_REALTIME_COARSE));
-    if sandbox.is_recording() {
+    if sandbox.is_recording() && sandbox.pace() == Pace::Virtual {
         let reason = jumps::last_reason(&mut page.lock());
         sandbox.record_jump(thread, &Registered, reason);
     }
 }
 
 /// The thread that a deadlock was broken for learns of it: its wait ends, and the error comes at its next opportunity.
-fn tell_deadlock() {
+fn tell_deadlock(place: &Place) {
     let Some(mut call) = Call::enter() else { return };
+    let missed = place.page.lock().fetch_order().and_then(Order::take_missed);
     let (sandbox, thread) = call.parts();
-    sandbox.report_deadlock(thread, &Registered);
+    match missed {
+        Some(missed) => sandbox.report_stuck(thread, &Registered, &missed),
+        None => sandbox.report_deadlock(thread, &Registered),
+    }
 }

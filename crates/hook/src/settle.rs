@@ -1,9 +1,10 @@
 //! Carrying out what the scheduler decides.
 
 use crate::page::{Cell, Locked, Page};
-use crate::{children, fork, jumps, outside, pipes};
+use crate::{children, fork, guard, jumps, outside, pipes};
 use core::sync::atomic::Ordering;
 use hermetic_engine::scheduler::Step;
+use hermetic_engine::waits::Pace;
 use hermetic_sys::{clock as kernel, futex, task};
 
 /// How often the decision is repeated for a thread that the kernel is just waking, before it is left to those who watch.
@@ -22,6 +23,7 @@ const NOBODY: usize = usize::MAX;
 pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl FnMut() -> bool) {
     let page = locked.page;
     let own = fork::owner();
+    let is_real = guard::active().is_some_and(|sandbox| sandbox.pace() == Pace::Real);
     let mut turns = 0;
     loop {
         let mut is_waking = false;
@@ -29,6 +31,10 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
         let mut external = None;
         let step = locked.scheduler().next(
             || {
+                if is_real {
+                    // Each thread sees by itself that its time has come.
+                    return true;
+                }
                 external = children::find_external(&processes, outside::is_owed);
                 external.is_some()
             },
@@ -61,12 +67,17 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
                 unsafe { libc::sched_yield() };
             }
             Step::Busy | Step::Empty => break,
-            Step::Run { slot } => tell(page, slot, me),
+            Step::Run { slot } => {
+                note_loose(locked);
+                tell(page, slot, me);
+            }
             Step::Jump { slot, to_ns } => {
+                note_loose(locked);
                 jumps::note_deadline(locked, slot, to_ns);
                 page.front.clockwork.advance_to(to_ns);
                 tell(page, slot, me);
             }
+            Step::Follow { .. } if is_real => break,
             Step::Follow { .. } => return follow(locked, external.unwrap_or(children::ANSWER)),
             Step::Deadlock => return begin_deadlock(locked),
         }
@@ -74,6 +85,13 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
     let table = locked.table();
     (table.follow_real_ns, table.deadlock_real_ns) = (0, 0);
     table.log.end_following();
+}
+
+/// Tells the sandbox when its replay could not follow the recorded order to the letter.
+fn note_loose(locked: &mut Locked<'_>) {
+    if let (true, Some(sandbox)) = (locked.fetch_order().is_some_and(|order| order.is_loose()), guard::active()) {
+        sandbox.loosen();
+    }
 }
 
 /// Whether the kernel has the thread asleep for something else than the page's lock, which whoever asks holds.

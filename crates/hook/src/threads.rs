@@ -5,7 +5,7 @@ use crate::host::Registered;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use hermetic_abi::Text;
-use hermetic_engine::{Class, Thread};
+use hermetic_engine::{Class, Seat, Thread};
 use hermetic_model::stream::Pedigree;
 use hermetic_sys::slot::Arena;
 use hermetic_sys::{task, tls};
@@ -146,6 +146,14 @@ pub fn take_pending_name() -> Text {
         Some(thread) if thread.pending_name.len > 0 => core::mem::take(&mut thread.pending_name),
         _ => Text::new(),
     }
+}
+
+/// The calling thread's place in a table of waits, if it has a record. For hooks.
+pub fn seat() -> Option<Seat> {
+    // SAFETY: the record belongs to this thread (H2).
+    let record = unsafe { (*tls::local()).thread.cast::<Thread>() };
+    // SAFETY: null, or this thread's own record (H8).
+    Some(unsafe { record.as_ref() }?.seat)
 }
 
 /// A record for a thread that is about to start.

@@ -1,11 +1,12 @@
 //! Deadlines of a virtual clock, and waits that are made really all the same.
 //!
 //! A deadline that a program computed from a virtual clock must never reach the kernel as it is. It becomes a span. Where the
-//! wait cannot be parked (a recording), it is made for that span, and when it has timed out the virtual clock is at least
+//! wait cannot be parked, it is made for that span, and when it has timed out the virtual clock is at least
 //! that far.
 
 use crate::guard::Call;
 use crate::libc::time::clock_of;
+use hermetic_engine::waits::Pace;
 use hermetic_model::clock;
 use hermetic_sys::clock as kernel;
 use libc::{clockid_t, timespec};
@@ -43,10 +44,12 @@ pub fn lasting(ns: i64) -> Option<Span> {
 }
 
 fn begin() -> Option<i64> {
-    Some(Call::enter()?.sandbox.wait_begin())
+    let sandbox = Call::enter()?.sandbox;
+    let real_ns = if sandbox.pace() == Pace::Real { kernel::read(libc::CLOCK_MONOTONIC) } else { 0 };
+    Some(sandbox.wait_begin().saturating_add(real_ns))
 }
 
-/// Where virtual time is, to measure a wait by; zero outside.
+/// Where time is, to measure a wait by; zero outside.
 pub fn elapsed() -> i64 {
     begin().unwrap_or(0)
 }

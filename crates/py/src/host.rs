@@ -292,8 +292,9 @@ extern "C" fn interrupt_later(packed: *mut c_void) -> c_int {
     }
     let (ident, kind) = (packed & IDENT_MASK, (packed & KIND_MASK) as u32);
     let is_here = LENT.get().and_then(|lent| lent.thread_ident).is_some_and(|own| own() as usize == ident);
-    // A thread that was told of a deadlock is about to wait again: an error that comes later would come never.
-    if kind == finding::DEADLOCK && is_here {
+    // A thread that was told of a deadlock, or that the recorded order was left, is about to wait again: an error that comes
+    // later would come never.
+    if matches!(kind, finding::DEADLOCK | finding::REPLAY_MISMATCH) && is_here {
         return raise_here(kind);
     }
     raise_in(ident, kind);

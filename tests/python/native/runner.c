@@ -1,4 +1,4 @@
-/* The native program of the wait matrix: `runner KIND SECONDS WAIT ...` makes the waits of the library that it is linked
+/* The native program of the wait matrix: `runner KIND MS WAIT ...` makes the waits of the library that it is linked
  * with, and prints one line of JSON for each. It knows nothing of sandboxes: one has started it, or not. */
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <time.h>
 
 #define TRIES_MAX 10
-#define GOOD_S 0.1
+#define GOOD_S 0.05
 
 /* Of the library, by the name of a wait. */
 typedef int (*wait_function)(long);
@@ -28,7 +28,7 @@ static double real_now(void) {
 }
 
 int main(int count, char **words) {
-    long seconds = atol(words[2]);
+    long ms = atol(words[2]);
     for (int at = 3; at < count; at++) {
         char name[128];
         snprintf(name, sizeof name, "wait_%s", words[at]);
@@ -38,7 +38,7 @@ int main(int count, char **words) {
         double virtual_s = 0, real_s = 1e9;
         for (int try = 0; try < TRIES_MAX && !(right && real_s < GOOD_S); try++) {
             double begin = virtual_now(), real_begin = real_now();
-            right = wait(seconds) == 0;
+            right = wait(ms) == 0;
             virtual_s = virtual_now() - begin;
             real_s = real_now() - real_begin;
         }

@@ -1,4 +1,4 @@
-// Waits of the C++ standard library. Each function waits for `seconds` and returns 0 if it timed out.
+// Waits of the C++ standard library. Each function waits for `ms` milliseconds and returns 0 if it timed out.
 
 #include <chrono>
 #include <condition_variable>
@@ -7,47 +7,47 @@
 #include <shared_mutex>
 #include <thread>
 
-using std::chrono::seconds;
+using std::chrono::milliseconds;
 
-extern "C" int wait_condition_variable(long s) {
+extern "C" int wait_condition_variable(long ms) {
     std::mutex mutex;
     std::condition_variable condition;
     std::unique_lock<std::mutex> lock(mutex);
-    return condition.wait_for(lock, seconds(s)) != std::cv_status::timeout;
+    return condition.wait_for(lock, milliseconds(ms)) != std::cv_status::timeout;
 }
 
-extern "C" int wait_condition_until(long s) {
+extern "C" int wait_condition_until(long ms) {
     std::mutex mutex;
     std::condition_variable condition;
     std::unique_lock<std::mutex> lock(mutex);
-    auto deadline = std::chrono::system_clock::now() + seconds(s);
+    auto deadline = std::chrono::system_clock::now() + milliseconds(ms);
     return condition.wait_until(lock, deadline, [] { return false; });
 }
 
-extern "C" int wait_future(long s) {
+extern "C" int wait_future(long ms) {
     std::promise<int> promise;
-    return promise.get_future().wait_for(seconds(s)) != std::future_status::timeout;
+    return promise.get_future().wait_for(milliseconds(ms)) != std::future_status::timeout;
 }
 
-extern "C" int wait_timed_mutex(long s) {
+extern "C" int wait_timed_mutex(long ms) {
     std::timed_mutex mutex;
     mutex.lock();
     int failed = 1;
-    std::thread([&] { failed = mutex.try_lock_for(seconds(s)); }).join();
+    std::thread([&] { failed = mutex.try_lock_for(milliseconds(ms)); }).join();
     mutex.unlock();
     return failed;
 }
 
-extern "C" int wait_shared_mutex(long s) {
+extern "C" int wait_shared_mutex(long ms) {
     std::shared_timed_mutex mutex;
     mutex.lock();
     int failed = 1;
-    std::thread([&] { failed = mutex.try_lock_shared_for(seconds(s)); }).join();
+    std::thread([&] { failed = mutex.try_lock_shared_for(milliseconds(ms)); }).join();
     mutex.unlock();
     return failed;
 }
 
-extern "C" int wait_sleep_for(long s) {
-    std::this_thread::sleep_for(seconds(s));
+extern "C" int wait_sleep_for(long ms) {
+    std::this_thread::sleep_for(milliseconds(ms));
     return 0;
 }

@@ -7,6 +7,7 @@ use crate::inherit::Variables;
 use crate::parking;
 use crate::table::hooks;
 use core::ffi::{c_char, c_int, c_void};
+use hermetic_journal::WaitKind;
 use libc::{pid_t, posix_spawn_file_actions_t, posix_spawnattr_t};
 
 type Strings = *const *const c_char;
@@ -141,7 +142,7 @@ pub unsafe extern "C" fn posix_spawnp(
 
 pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
     // SAFETY: the argument is the program's.
-    with_own(|| parking::in_kernel(|| None, || unsafe { real::system(command) }))
+    with_own(|| parking::in_kernel(WaitKind::Other, || None, || unsafe { real::system(command) }))
 }
 
 pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void {

@@ -6,6 +6,7 @@ use super::sys_file::told;
 use crate::table::hooks;
 use crate::{descriptors, guard, parking};
 use core::ffi::{c_char, c_int, c_uint, CStr};
+use hermetic_journal::WaitKind;
 
 // `mode`, and the argument of `fcntl`, is variadic in C; on the machines that we know it travels in the same register either way.
 hooks! {
@@ -97,7 +98,7 @@ fn locking(command: c_int, call: impl Fn(c_int) -> c_int) -> c_int {
         libc::F_OFD_SETLKW => libc::F_OFD_SETLK,
         _ => return call(command),
     };
-    parking::in_kernel(|| told(call(impatient)), || call(command))
+    parking::in_kernel(WaitKind::Other, || told(call(impatient)), || call(command))
 }
 
 pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {

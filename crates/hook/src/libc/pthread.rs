@@ -7,6 +7,7 @@ use crate::table::hooks;
 use crate::{condition, host_lock, threads, wait};
 use core::ffi::{c_int, c_void};
 use hermetic_engine::Thread;
+use hermetic_journal::WaitKind;
 use libc::{clockid_t, pthread_attr_t, pthread_cond_t, pthread_mutex_t, pthread_t, timespec};
 
 type Start = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
@@ -104,7 +105,9 @@ fn prepare_child(is_host: bool) -> Option<*mut Thread> {
     // SAFETY: nobody else knows the record yet (H8).
     let child = unsafe { &mut *record };
     sandbox.spawn(thread, child, &Registered);
-    parking::expect_thread(child, is_host);
+    if !parking::expect_thread(child, is_host) {
+        sandbox.report_parting(thread, &Registered, None, None);
+    }
     Some(record)
 }
 
@@ -122,7 +125,7 @@ pub unsafe extern "C" fn pthread_join(thread: pthread_t, result: *mut *mut c_voi
     // A thread keeps its place until its last destructor has run; what is left then is short.
     while parking::is_seated(thread) {
         let channel = parking::join_channel(thread) as usize;
-        match parking::park(channel, None, || !parking::is_seated(thread)) {
+        match parking::park(WaitKind::Join, channel, None, || !parking::is_seated(thread)) {
             Some(Waited::Signalled | Waited::Moved { .. } | Waited::Interrupted) => {}
             _ => break,
         }
@@ -168,7 +171,8 @@ unsafe fn join_until(
     let mut left_ns = Some(span.ns);
     while parking::is_seated(thread) {
         let begin = wait::elapsed();
-        match parking::park(parking::join_channel(thread) as usize, left_ns, || !parking::is_seated(thread)) {
+        let channel = parking::join_channel(thread) as usize;
+        match parking::park(WaitKind::Join, channel, left_ns, || !parking::is_seated(thread)) {
             None => return note(real(&span.shortened(left_ns).deadline(id)), span),
             Some(Waited::TimedOut) => return libc::ETIMEDOUT,
             Some(Waited::Deadlock) => break,
@@ -234,7 +238,7 @@ unsafe fn park(
     mutex: *mut pthread_mutex_t,
     ns: Option<i64>,
 ) -> Result<c_int, Option<i64>> {
-    let waited = parking::park(condition as usize, ns, || {
+    let waited = parking::park(WaitKind::Condition, condition as usize, ns, || {
         // SAFETY: the program holds the mutex, as the wait demands.
         unsafe { libc::pthread_mutex_unlock(mutex) };
         false
@@ -354,7 +358,7 @@ pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_in
     // SAFETY: the program's mutex.
     let attempt = || unsafe { libc::pthread_mutex_trylock(mutex) } == 0;
     // SAFETY: the argument is the program's; libc also names what is wrong with it.
-    parking::in_kernel(|| attempt().then_some(0), || unsafe { real::pthread_mutex_lock(mutex) })
+    parking::in_kernel(WaitKind::Lock, || attempt().then_some(0), || unsafe { real::pthread_mutex_lock(mutex) })
 }
 
 /// The interpreter holds its own mutexes for moments only: no reason to give the turn away.
@@ -416,7 +420,7 @@ pub unsafe fn lock_until(
     loop {
         let begin = wait::elapsed();
         let mut error = libc::EBUSY;
-        let waited = parking::park(channel, left_ns, || {
+        let waited = parking::park(WaitKind::Lock, channel, left_ns, || {
             error = attempt();
             error != libc::EBUSY
         });

@@ -4,6 +4,7 @@ use super::pthread::lock_until;
 use crate::parking;
 use crate::table::hooks;
 use core::ffi::c_int;
+use hermetic_journal::WaitKind;
 use libc::{clockid_t, pthread_rwlock_t, timespec};
 
 hooks! {
@@ -34,14 +35,14 @@ pub unsafe extern "C" fn pthread_rwlock_rdlock(lock: *mut pthread_rwlock_t) -> c
     // SAFETY: the program's lock.
     let attempt = || (unsafe { try_read(lock) } == 0).then_some(0);
     // SAFETY: the argument is the program's; libc also names what is wrong with it.
-    parking::in_kernel(attempt, || unsafe { real::pthread_rwlock_rdlock(lock) })
+    parking::in_kernel(WaitKind::Lock, attempt, || unsafe { real::pthread_rwlock_rdlock(lock) })
 }
 
 pub unsafe extern "C" fn pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) -> c_int {
     // SAFETY: the program's lock.
     let attempt = || (unsafe { try_write(lock) } == 0).then_some(0);
     // SAFETY: the argument is the program's; libc also names what is wrong with it.
-    parking::in_kernel(attempt, || unsafe { real::pthread_rwlock_wrlock(lock) })
+    parking::in_kernel(WaitKind::Lock, attempt, || unsafe { real::pthread_rwlock_wrlock(lock) })
 }
 
 pub unsafe extern "C" fn pthread_rwlock_timedrdlock(lock: *mut pthread_rwlock_t, deadline: *const timespec) -> c_int {

@@ -6,6 +6,7 @@ use crate::parking::{self, Attempt, Waited};
 use crate::table::hooks;
 use crate::{semaphores, wait};
 use core::ffi::c_int;
+use hermetic_journal::WaitKind;
 use hermetic_model::clock;
 use hermetic_sys::clock::{self as kernel, set_errno};
 use libc::{clockid_t, sem_t, timespec};
@@ -36,7 +37,7 @@ unsafe fn park(semaphore: *mut sem_t, mut ns: Option<i64>) -> Result<c_int, Opti
     loop {
         let mut is_taken = false;
         let begin = wait::elapsed();
-        let waited = parking::park(semaphore as usize, ns, || {
+        let waited = parking::park(WaitKind::Semaphore, semaphore as usize, ns, || {
             // SAFETY: the caller's promise.
             is_taken = unsafe { libc::sem_trywait(semaphore) } == 0;
             is_taken
@@ -64,7 +65,7 @@ unsafe fn park(semaphore: *mut sem_t, mut ns: Option<i64>) -> Result<c_int, Opti
 /// `semaphore` is an initialised semaphore.
 unsafe fn wait_shared(semaphore: *mut sem_t, mut ns: Option<i64>) -> Result<c_int, Option<i64>> {
     loop {
-        let waited = parking::wait_in_kernel(ns, |part_ns| {
+        let waited = parking::wait_in_kernel(WaitKind::Semaphore, ns, |part_ns| {
             let (tv_sec, tv_nsec) = clock::to_timespec(clock::deadline(kernel::read(libc::CLOCK_REALTIME), part_ns));
             let deadline = timespec { tv_sec, tv_nsec };
             // SAFETY: the caller's promise, and a deadline of ours.

@@ -4,6 +4,7 @@ use super::poll::{to_timespec, wait_until, Limit};
 use crate::parking;
 use crate::table::hooks;
 use core::ffi::c_int;
+use hermetic_journal::WaitKind;
 use hermetic_sys::clock::{errno, set_errno};
 use hermetic_sys::task;
 use libc::{pid_t, pollfd, pthread_t, siginfo_t, sigset_t, timespec};
@@ -89,7 +90,7 @@ pub unsafe extern "C" fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t
 
 pub unsafe extern "C" fn sigwaitinfo(set: *const sigset_t, info: *mut siginfo_t) -> c_int {
     // SAFETY: the arguments are the program's.
-    parking::in_kernel(|| unsafe { try_take(set, info) }, || unsafe { real::sigwaitinfo(set, info) })
+    parking::in_kernel(WaitKind::Signal, || unsafe { try_take(set, info) }, || unsafe { real::sigwaitinfo(set, info) })
 }
 
 pub unsafe extern "C" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_int {
@@ -101,7 +102,7 @@ pub unsafe extern "C" fn sigwait(set: *const sigset_t, signal: *mut c_int) -> c_
         Some(0)
     };
     // SAFETY: the arguments are the program's.
-    parking::in_kernel(attempt, || unsafe { real::sigwait(set, signal) })
+    parking::in_kernel(WaitKind::Signal, attempt, || unsafe { real::sigwait(set, signal) })
 }
 
 pub unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
@@ -111,12 +112,12 @@ pub unsafe extern "C" fn sigsuspend(mask: *const sigset_t) -> c_int {
     };
     // What is pending ends the wait as soon as it begins. SAFETY: the program's promise to libc.
     let is_pending = || unsafe { mask.as_ref() }.is_some_and(task::has_pending_signal);
-    parking::in_kernel(|| is_pending().then(suspend), suspend)
+    parking::in_kernel(WaitKind::Signal, || is_pending().then(suspend), suspend)
 }
 
 pub unsafe extern "C" fn pause() -> c_int {
     // SAFETY: no arguments. What could end the wait is told when it begins, so there is nothing to try.
-    parking::in_kernel(|| None, || unsafe { real::pause() })
+    parking::in_kernel(WaitKind::Signal, || None, || unsafe { real::pause() })
 }
 
 pub unsafe extern "C" fn kill(process: pid_t, signal: c_int) -> c_int {

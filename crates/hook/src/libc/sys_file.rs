@@ -3,6 +3,7 @@
 use crate::parking;
 use crate::table::hooks;
 use core::ffi::c_int;
+use hermetic_journal::WaitKind;
 use hermetic_sys::clock::errno;
 use libc::off64_t;
 
@@ -23,14 +24,14 @@ pub unsafe extern "C" fn flock(fd: c_int, operation: c_int) -> c_int {
     if operation & (libc::LOCK_NB | libc::LOCK_UN) != 0 {
         return call(0);
     }
-    parking::in_kernel(|| told(call(libc::LOCK_NB)), || call(0))
+    parking::in_kernel(WaitKind::Other, || told(call(libc::LOCK_NB)), || call(0))
 }
 
 pub unsafe extern "C" fn lockf(fd: c_int, command: c_int, len: off64_t) -> c_int {
     // SAFETY: the arguments are the program's.
     let call = |command: c_int| unsafe { real::lockf(fd, command, len) };
     match command {
-        libc::F_LOCK => parking::in_kernel(|| told(call(libc::F_TLOCK)), || call(command)),
+        libc::F_LOCK => parking::in_kernel(WaitKind::Other, || told(call(libc::F_TLOCK)), || call(command)),
         _ => call(command),
     }
 }

@@ -5,6 +5,7 @@ use crate::parking::{self, Attempt, Waited};
 use crate::wait as limits;
 use core::ffi::{c_int, c_long};
 use core::sync::atomic::{AtomicU32, Ordering};
+use hermetic_journal::WaitKind;
 use hermetic_sys::clock::set_errno;
 use hermetic_sys::futex::{self, Woken};
 use libc::timespec;
@@ -78,11 +79,12 @@ unsafe fn wait_shared(word: *const u32, expected: u32, mut ns: Option<i64>) -> O
             set_errno(libc::EAGAIN);
             return Some(-1);
         }
-        let waited = parking::wait_in_kernel(ns, |part_ns| match futex::wait(word, expected, part_ns) {
-            Woken::Woken => Attempt::Done,
-            Woken::TimedOut => Attempt::TimedOut,
-            Woken::Interrupted => Attempt::Interrupted,
-        });
+        let waited =
+            parking::wait_in_kernel(WaitKind::Lock, ns, |part_ns| match futex::wait(word, expected, part_ns) {
+                Woken::Woken => Attempt::Done,
+                Woken::TimedOut => Attempt::TimedOut,
+                Woken::Interrupted => Attempt::Interrupted,
+            });
         let error = match waited? {
             Waited::Signalled => return Some(0),
             Waited::TimedOut => libc::ETIMEDOUT,
@@ -102,7 +104,7 @@ unsafe fn wait_shared(word: *const u32, expected: u32, mut ns: Option<i64>) -> O
 unsafe fn park(word: *const u32, expected: u32, mut ns: Option<i64>) -> Option<c_long> {
     loop {
         let mut has_changed = false;
-        let waited = parking::park(word as usize, ns, || {
+        let waited = parking::park(WaitKind::Lock, word as usize, ns, || {
             // SAFETY: the caller's promise; other threads write it atomically.
             let now = unsafe { (*word.cast::<AtomicU32>()).load(Ordering::SeqCst) };
             has_changed = now != expected;

@@ -8,6 +8,7 @@ use crate::parking::{self, Waited};
 use crate::table::hooks;
 use crate::wait;
 use core::ffi::c_int;
+use hermetic_journal::WaitKind;
 use hermetic_sys::clock::{errno, set_errno};
 use libc::{sembuf, size_t, timespec};
 
@@ -84,7 +85,7 @@ unsafe fn wait(set: c_int, operations: *mut sembuf, impatient: &mut [sembuf], li
         let mut result = -1;
         let mut is_over = false;
         let begin = wait::elapsed();
-        let waited = parking::park(channel(set), left_ns, || {
+        let waited = parking::park(WaitKind::Semaphore, channel(set), left_ns, || {
             result = attempt();
             is_over = result == 0 || errno() != libc::EAGAIN;
             is_over

@@ -4,8 +4,9 @@ use super::time::clock_of;
 use crate::guard::Call;
 use crate::table::hooks;
 use crate::timers::{self, Setting};
-use crate::{parking, wait};
+use crate::wait;
 use core::ffi::{c_int, c_void};
+use hermetic_engine::waits::Pace;
 use hermetic_sys::clock::{errno, set_errno};
 use libc::{clockid_t, itimerspec, pollfd, ssize_t};
 
@@ -26,7 +27,7 @@ pub unsafe extern "C" fn timerfd_create(id: clockid_t, flags: c_int) -> c_int {
 
 /// Whether the calling thread sees virtual time.
 fn is_virtual() -> bool {
-    Call::enter().is_some_and(|call| parking::is_virtual(call.sandbox))
+    Call::enter().is_some_and(|call| call.sandbox.pace() == Pace::Virtual)
 }
 
 /// What the program wants, as a span of virtual time. None: it is for the kernel.

@@ -3,6 +3,7 @@
 use crate::parking;
 use crate::table::hooks;
 use core::ffi::c_int;
+use hermetic_journal::WaitKind;
 use libc::{id_t, idtype_t, pid_t, rusage, siginfo_t};
 
 hooks! {
@@ -19,7 +20,7 @@ fn waiting<R>(options: c_int, wait: impl Fn(c_int) -> R, is_done: impl Fn(&R) ->
     if options & libc::WNOHANG != 0 {
         return wait(options);
     }
-    parking::in_kernel(|| Some(wait(options | libc::WNOHANG)).filter(&is_done), || wait(options))
+    parking::in_kernel(WaitKind::Other, || Some(wait(options | libc::WNOHANG)).filter(&is_done), || wait(options))
 }
 
 /// Notes that a child was told to have ended: its threads are out of the table from now on.

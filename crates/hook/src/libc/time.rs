@@ -8,6 +8,7 @@ use crate::table::hooks;
 use crate::wait;
 use core::ffi::{c_int, c_void};
 use hermetic_engine::time::Wait;
+use hermetic_journal::WaitKind;
 use hermetic_model::clock::{self, Clock};
 use hermetic_sys::clock::{self as kernel, set_errno};
 use libc::{clock_t, clockid_t, itimerval, time_t, timespec, timeval};
@@ -155,7 +156,7 @@ pub fn sleep(ns: i64) -> Slept {
     let mut left_ns = ns;
     loop {
         let begin = wait::elapsed();
-        match parking::park(0, Some(left_ns), || false) {
+        match parking::park(WaitKind::Sleep, 0, Some(left_ns), || false) {
             None => return sleep_alone(left_ns),
             Some(Waited::TimedOut | Waited::Deadlock) => return Slept::Over,
             Some(Waited::Moved { left_ns: left }) => left_ns = left.unwrap_or(0),
@@ -167,7 +168,7 @@ pub fn sleep(ns: i64) -> Slept {
     }
 }
 
-/// Where there is no table of waits to sleep in: a recording, which sleeps really, or too many threads.
+/// Where there is no table of waits to sleep in: there are too many threads.
 fn sleep_alone(ns: i64) -> Slept {
     let Some(mut call) = Call::enter() else { return Slept::Really { left_ns: ns } };
     let (sandbox, thread) = call.parts();
