@@ -333,3 +333,41 @@ def test_a_thread_that_computes_for_too_long_is_told_of(program):
     [(kind, is_fatal, message)] = told(program, code)
     assert (kind, is_fatal) == ("turn-lost", False)
     assert "thread 0 computed" in message or "thread 1 computed" in message
+
+
+def test_coverage_measures_beside_it_and_changes_nothing(project):
+    pytest.importorskip("pytest_cov")
+    project.write(
+        test_race="""
+        import threading
+
+        counter = 0
+
+        def add():
+            global counter
+            for _ in range(5):
+                x = counter
+                counter = x + 1
+            if counter > 1000:
+                print("never")
+
+        def test_race():
+            threads = [threading.Thread(target=add) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            print("COUNTED", counter)
+        """
+    )
+
+    def counted(seed: int, *options: str) -> str:
+        ran = project.pytest("-s", "--hermetic-all", "--hermetic-schedule=seeded", f"--hermetic-seed={seed}", *options)
+        found = re.search(r"COUNTED \d+", ran.text)
+        assert found is not None, ran.text
+        if options:
+            assert re.search(r"test_race\.py +\d+ +1 +\d+% +12$", ran.text, re.MULTILINE), ran.text
+        return found[0]
+
+    for seed in range(1, 5):
+        assert counted(seed) == counted(seed, "--cov=test_race", "--cov-report=term-missing")
