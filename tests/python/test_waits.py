@@ -131,6 +131,29 @@ print(json.dumps([rounds, took]))
     assert virtual_s < 1
 
 
+@pytest.mark.parametrize("step", ["pass", "time.sleep(0)"])
+def test_a_loop_that_computes_until_a_sleeper_is_done_ends(told, step):
+    moves, passed, took = told(
+        f"""
+begin = real()
+with hermetic.sandbox(seed=1) as sb:
+    done = []
+    def sleeper():
+        time.sleep(0.5)
+        done.append(time.time())
+    start = time.time()
+    thread = threading.Thread(target=sleeper)
+    thread.start()
+    while not done:
+        {step}
+    thread.join()
+print(json.dumps([[(move.at, move.to, move.why) for move in sb.clock.jumps], done[0] - start, real() - begin]))
+"""
+    )
+    assert moves == [[0.0, 0.5, "deadline of thread 1, which came while another thread computed"]]
+    assert passed == 0.5 and took < 50
+
+
 def test_a_job_without_the_interpreters_lock_is_waited_for(told):
     """Hashing much at once runs without the lock; nobody may take the thread for asleep."""
     assert (

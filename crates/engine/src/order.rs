@@ -8,7 +8,7 @@
 //! know) comes at its own moment again. A recorded wait for it may be left out, because it came before it was waited for;
 //! and one that the journal does not have is made while the thread keeps its turn.
 //!
-//! Nothing here allocates after [`Order::new`]: it is asked with the scheduler's lock held.
+//! Nothing here allocates after [`Builder::finish`]: it is asked with the scheduler's lock held.
 
 use hermetic_journal::{Event, WaitKind, Wake};
 use hermetic_model::stream::Pedigree;

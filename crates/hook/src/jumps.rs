@@ -29,6 +29,8 @@ pub enum Kind {
     Answer = 4,
     /// Everybody waits for each other.
     Deadlock = 5,
+    /// A thread computes for as long as the earliest deadline was away.
+    Computed = 6,
 }
 
 /// One move.
@@ -117,8 +119,17 @@ impl Log {
     }
 }
 
-/// Notes that the clock is about to jump to the deadline of the thread in that place.
+/// Notes that the clock is about to jump to the deadline of the thread in that place, as nobody can run.
 pub fn note_deadline(locked: &mut Locked<'_>, slot: usize, to_ns: i64) {
+    note_move(locked, Kind::Deadline, slot, to_ns);
+}
+
+/// Notes that the clock is about to come to the deadline of the thread in that place, although somebody computes.
+pub fn note_computed(locked: &mut Locked<'_>, slot: usize, to_ns: i64) {
+    note_move(locked, Kind::Computed, slot, to_ns);
+}
+
+fn note_move(locked: &mut Locked<'_>, kind: Kind, slot: usize, to_ns: i64) {
     let clockwork = &locked.page.front.clockwork;
     let step_ns = to_ns.saturating_sub(clockwork.elapsed());
     if step_ns <= 0 {
@@ -134,7 +145,7 @@ pub fn note_deadline(locked: &mut Locked<'_>, slot: usize, to_ns: i64) {
     let is_in_child = locked.table().entries[slot].process != 0;
     let name = if is_in_child { task::name(cell.process.load(Ordering::Relaxed)) } else { Name::default() };
     let thread = cell.number.load(Ordering::Relaxed);
-    let record = Record { before_ns, after_ns, kind: Kind::Deadline, thread, is_in_child, name };
+    let record = Record { before_ns, after_ns, kind, thread, is_in_child, name };
     locked.table().log.push(record);
 }
 
@@ -186,8 +197,16 @@ pub fn read(page: &Page, index: u32, out: &mut Jump) -> bool {
     let (thread, why) = (record.thread, &mut out.why);
     // A text of fixed length is cut, and never fails.
     let _ = match record.kind {
-        Kind::Deadline if record.is_in_child => write!(why, "deadline of thread {thread} of child {name}"),
-        Kind::Deadline => write!(why, "deadline of thread {thread}"),
+        Kind::Deadline | Kind::Computed => {
+            let _ = write!(why, "deadline of thread {thread}");
+            if record.is_in_child {
+                let _ = write!(why, " of child {name}");
+            }
+            match record.kind {
+                Kind::Computed => why.write_str(", which came while another thread computed"),
+                _ => Ok(()),
+            }
+        }
         Kind::Advance => why.write_str("advance"),
         Kind::Set => why.write_str("set"),
         Kind::Child => write!(why, "followed real time: child {name} runs and takes no part"),

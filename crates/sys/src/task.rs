@@ -97,9 +97,19 @@ pub fn exists(process: i32, thread: i32) -> bool {
 
 /// How often the thread was put on a processor; equal numbers mean that it has not run in between.
 pub fn slices(process: i32, thread: i32) -> Option<u64> {
+    schedule(process, thread, 2)
+}
+
+/// Nanoseconds that the thread has had a processor.
+pub fn computed_ns(process: i32, thread: i32) -> Option<u64> {
+    schedule(process, thread, 0)
+}
+
+/// A number of the thread's `schedstat`: time on a processor, time in the queue for one, slices.
+fn schedule(process: i32, thread: i32, field: usize) -> Option<u64> {
     let stat = read(process, thread, "schedstat");
     let text = core::str::from_utf8(stat.text()).ok()?;
-    text.split_ascii_whitespace().nth(2)?.parse().ok()
+    text.split_ascii_whitespace().nth(field)?.parse().ok()
 }
 
 /// Whether a process is there and has not ended (a zombie has).
