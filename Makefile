@@ -15,6 +15,7 @@ PYTEST ?=
 CARGO ?=
 GO ?=
 ROWS ?=
+KEEP ?=
 FUZZ_SECONDS ?= 20
 SOAK_MINUTES ?= 10
 
@@ -69,8 +70,9 @@ fix: $(TOOLS)/.ready ## repairs what lint can repair by itself
 	gofmt -w $(GO_CODE)
 	npm run --silent --prefix typescript fix
 
-bench: wheel ## ratios against the peers, as docs/benchmarks.md keeps them; ROWS=WORD runs some and keeps nothing
-	@$(PYTHON) benches/bench.py --wheel "$$(cat build/wheels/latest)" $(if $(ROWS),--rows $(ROWS),--write docs/benchmarks.md)
+bench: wheel ## ratios against the peers, as docs/benchmarks.md keeps them; ROWS=WORD runs some, and keeps them with KEEP=1
+	@$(PYTHON) benches/bench.py --wheel "$$(cat build/wheels/latest)" $(if $(ROWS),--rows $(ROWS)) \
+	    $(if $(ROWS),$(if $(KEEP),--write docs/benchmarks.md),--write docs/benchmarks.md)
 
 fuzz: .venvs/cargo/bin/cargo-fuzz ## each decoder's fuzz target for FUZZ_SECONDS (20)
 	@# The coverage instrumentation is an unstable flag; RUSTC_BOOTSTRAP lets the stable compiler take it.

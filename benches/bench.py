@@ -93,9 +93,18 @@ def cells(result: Result) -> list[str]:
 HEADS = ["what", "hermetic", "lowest … highest", "target", "", "peers"]
 
 
-def table(results: list[Result]) -> str:
-    lines = [HEADS, ["---"] * len(HEADS), *map(cells, results)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def line(words: list[str]) -> str:
+    return "| " + " | ".join(words) + " |"
+
+
+def table(lines: list[str]) -> str:
+    return "\n".join([line(HEADS), line(["---"] * len(HEADS)), *lines])
+
+
+def kept_lines(path: Path) -> dict[str, str]:
+    """The table's lines on a page that is there already, by what they measure."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {found.split(" | ")[0].removeprefix("| "): found for found in lines if found.startswith("| ")}
 
 
 def versions() -> str:
@@ -127,12 +136,13 @@ def cpu_lines() -> list[str]:
     return Path("/proc/cpuinfo").read_text().splitlines()
 
 
-def page(results: list[Result], interpreter: Interpreter) -> str:
-    met = sum(result.verdict() == "ok" for result in results)
+def page(lines: list[str], interpreter: Interpreter) -> str:
+    met = sum(" | ok | " in line for line in lines)
     return f"""# Benchmarks
 
 Made by `{COMMAND}`, which anyone can run: it installs the peers, each in an environment of its own, and writes this
-page. {met} of {len(results)} targets were met in this run.
+page. `{COMMAND} ROWS=<key> KEEP=1` takes a part of the rows and replaces their lines. {met} of {len(lines)} targets are
+met.
 
 - Machine: {machine(interpreter)}.
 - Environments: {versions()}.
@@ -141,8 +151,14 @@ page. {met} of {len(results)} targets were met in this run.
   the import), the figure is processor time, user and system.
 - "hermetic 0.1.0" is the reference, hermetic-sandbox 0.1.0.
 
-{table(results)}
+{table(lines)}
 """
+
+
+def keep(path: Path, results: list[Result], interpreter: Interpreter) -> None:
+    """Writes the page, with the lines that it has of rows that were not taken."""
+    lines = kept_lines(path) | {result.row.question: line(cells(result)) for result in results}
+    path.write_text(page([lines[row.question] for row in ROWS if row.question in lines], interpreter))
 
 
 def main() -> int:
@@ -166,9 +182,11 @@ def main() -> int:
         results.append(measure(row))
         if results[-1].error:
             print(results[-1].error, file=sys.stderr)
-    print(table(results))
+        if given.write:
+            # After each row: a run that is cut short keeps what it has taken.
+            keep(given.write, results, interpreter)
+    print(table([line(cells(result)) for result in results]))
     if given.write:
-        given.write.write_text(page(results, interpreter))
         print(f"\nkept in {given.write}", file=sys.stderr)
     return 0
 
