@@ -17,8 +17,10 @@ pgcluster = pytest.importorskip("stricttest.pgcluster", reason="needs the distri
 SECONDS_MAX = 20
 """A leftover is one that is still there after this long. Clean-up takes milliseconds."""
 
+# A run under nohup would have its programs ignore SIGHUP.
 STARTER = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from stricttest.pgcluster import EphemeralCluster
 cluster = EphemeralCluster("X").start()
 print(cluster.data_dir.parent, cluster.socket_dir, flush=True)
