@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -10,6 +11,7 @@ import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,10 @@ pytest_plugins = ["pytester"]
 DROPPED = ("PYTEST_", "PYTHON", "HERMETIC_", "COV_CORE_")
 """Starts of variables that a suite under test does not get from the machine that tests it."""
 CI = ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "CIRCLECI", "CIRRUS_CI", "TF_BUILD")
-"""By these pytest and Hypothesis know a build machine, where they print more and choose examples otherwise."""
+"""By these pytest and Hypothesis know a build machine, where they print more and choose examples otherwise. Suites
+under test are the same everywhere."""
+for _name in CI:
+    os.environ.pop(_name, None)
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 QUIET = ("-p", "no:cacheprovider", "-p", "no:randomly")
 
@@ -35,6 +40,11 @@ class Ran:
         """The printed lines that begin with `start`."""
         return [line for line in self.text.splitlines() if line.startswith(start)]
 
+    def told(self) -> Any:
+        """The JSON that the program printed as its last line, having ended well."""
+        assert self.code == 0, self.text
+        return json.loads(self.text.splitlines()[-1])
+
     def errors(self) -> list[str]:
         """The lines in which pytest says what went wrong, without the addresses of functions that it names."""
         return [ADDRESS.sub(" at 0x…", line[1:].strip()) for line in self.lines("E  ") if not line.endswith("%]")]
@@ -48,7 +58,7 @@ class Ran:
 
 
 def environment(changes: dict[str, str | None] | None = None) -> dict[str, str]:
-    env = {key: value for key, value in os.environ.items() if not key.startswith(DROPPED) and key not in CI}
+    env = {key: value for key, value in os.environ.items() if not key.startswith(DROPPED)}
     env.update(changes or {})
     return {key: value for key, value in env.items() if value is not None}
 

@@ -73,9 +73,7 @@ def lost(seed, schedule=None):
 
 
 def told(program, code: str, **options):
-    ran = program(RACE + textwrap.dedent(code), **options)
-    assert ran.code == 0, ran.text
-    return json.loads(ran.text.splitlines()[-1])
+    return program(RACE + textwrap.dedent(code), **options).told()
 
 
 def test_a_lost_update_has_outcomes_that_differ_by_seed_and_repeat(program):

@@ -212,6 +212,20 @@ pub struct Finding {
     pub site: Text,
 }
 
+impl Finding {
+    /// An empty one, to be filled in.
+    pub const BLANK: Finding = Finding {
+        kind: 0,
+        count: 0,
+        port: -1,
+        fatal: 0,
+        is_inherited: 0,
+        subject: Text::new(),
+        message: Text::new(),
+        site: Text::new(),
+    };
+}
+
 /// One move of time, or a reason why it did not move.
 #[repr(C)]
 #[derive(Clone)]
@@ -223,6 +237,11 @@ pub struct Jump {
     pub after_ns: i64,
     /// For people: `deadline of thread 2`, `advance`, `set`, `followed real time: …`, `not jumped: …`.
     pub why: Text,
+}
+
+impl Jump {
+    /// An empty one, to be filled in.
+    pub const BLANK: Jump = Jump { number: 0, before_ns: 0, after_ns: 0, why: Text::new() };
 }
 
 /// What [`Api::leave`] tells.
@@ -288,6 +307,11 @@ pub struct PlaceText {
     pub line: u32,
     /// The place was reached through the import machinery: it may or may not happen again.
     pub importing: u32,
+}
+
+impl PlaceText {
+    /// An empty one, to be filled in.
+    pub const BLANK: PlaceText = PlaceText { file: Text::new(), function: Text::new(), line: 0, importing: 0 };
 }
 
 /// What a host language lends to the engine. The functions are called from inside hooks: they must not take a lock that the

@@ -1,6 +1,6 @@
 //! What a sandbox noticed and its end must tell, whatever the code under test did with the error.
 
-use hermetic_abi::{finding, Finding, Text};
+use hermetic_abi::{finding, Finding};
 
 /// Different findings kept per sandbox; more of them only raise [`Findings::dropped`].
 pub const FINDINGS_MAX: usize = 64;
@@ -69,16 +69,7 @@ impl Findings {
 
 /// A finding to fill in.
 pub fn blank(kind: u32, is_fatal: bool) -> Finding {
-    Finding {
-        kind,
-        count: 1,
-        port: -1,
-        fatal: u32::from(is_fatal),
-        is_inherited: 0,
-        subject: Text::new(),
-        message: Text::new(),
-        site: Text::new(),
-    }
+    Finding { kind, count: 1, fatal: u32::from(is_fatal), ..Finding::BLANK }
 }
 
 /// The name of a finding's kind for people.

@@ -7,6 +7,7 @@
 //! * [`sandbox`] has entering, leaving, the fields that threads share
 //! * [`time`] has clocks, waits, the spin detector
 //! * [`tentative`] has the readings that may be the interpreter's own
+//! * `chance` has what a thread does by chance, as in a garbage collection
 //! * [`entropy`] has random bytes and the order of listings
 //! * [`scheduler`]: who runs, who waits, when time jumps; [`order`] has what a journal says of that
 //! * `steps`: after how many steps a thread offers its turn
@@ -19,6 +20,7 @@
 //! Nothing here allocates in a call that a hook makes, with two exceptions, each at most once per call site or allowed
 //! name: describing a new call site, and remembering the address of an allowed name.
 
+mod chance;
 pub mod entropy;
 pub mod finding;
 pub mod floor;

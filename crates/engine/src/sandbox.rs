@@ -494,7 +494,7 @@ fn policy_of(flags: u32, allow: &str) -> Result<Policy, EnterError> {
 
 /// `file:line in function` of the calling thread, or nothing.
 pub(crate) fn write_site(host: &dyn Host, out: &mut Text) {
-    let mut text: PlaceText = crate::sites::blank_place();
+    let mut text = PlaceText::BLANK;
     if let Some(place) = host.place() {
         if host.describe(place, &mut text) {
             let _ = write!(out, "{}:{} in {}", text.file.as_str(), text.line, text.function.as_str());

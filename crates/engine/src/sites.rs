@@ -1,7 +1,7 @@
 //! Call sites: places of the host language, described once and numbered.
 
 use crate::host::Host;
-use hermetic_abi::{Place, PlaceText, Text};
+use hermetic_abi::{Place, PlaceText};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -40,7 +40,7 @@ impl Sites {
 
     fn look_up(&mut self, place: Place, host: &dyn Host, number: impl FnOnce(&PlaceText) -> u32) -> Site {
         let site = *self.known.entry(place).or_insert_with(|| {
-            let mut text = blank_place();
+            let mut text = PlaceText::BLANK;
             if !host.describe(place, &mut text) {
                 return Site { id: NATIVE, may_import: false };
             }
@@ -49,11 +49,6 @@ impl Sites {
         self.last = Some((place, site));
         site
     }
-}
-
-/// An empty description.
-pub fn blank_place() -> PlaceText {
-    PlaceText { file: Text::new(), function: Text::new(), line: 0, importing: 0 }
 }
 
 /// Multiplies and folds: places are two addresses, already well spread, and nobody attacks this table.

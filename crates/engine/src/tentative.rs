@@ -163,18 +163,6 @@ impl Sandbox {
         }
     }
 
-    /// What the thread does until [`end_chance`](Sandbox::end_chance) is no part of the program's course, as in a garbage
-    /// collection: nothing ticks, and a replay neither misses it nor waits for it.
-    pub fn begin_chance(&self, thread: &mut Thread, host: &dyn Host) {
-        self.commit(thread, host);
-        self.level(thread).begin_chance();
-    }
-
-    pub fn end_chance(&self, thread: &mut Thread, host: &dyn Host) {
-        self.commit(thread, host);
-        self.level(thread).end_chance();
-    }
-
     /// As [`commit`](Sandbox::commit), for a thread that may never have taken part here: asking does not make it join.
     pub fn commit_known(&self, thread: &mut Thread, host: &dyn Host) {
         if self.is_known(thread) {

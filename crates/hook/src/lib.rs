@@ -7,7 +7,7 @@
 //! * [`attach`] rewrites slots; [`table`] holds the rows; [`libc`] has the hooks, one file per header
 //! * [`guard`] is how each hook begins; [`threads`] keeps the records of threads; [`fork`] carries both over a fork
 //! * [`parking`] makes waits virtual over the [`page`] that processes share; [`settle`] carries decisions out, [`watch`] looks
-//!   after what rings no bell
+//!   after what rings no bell, [`computing`] after those who hold time still
 //! * [`inherit`] lets started programs take part; [`views`] shows clocks to servers that follow them, where [`follower`] reads them
 //! * [`timers`] are timers that are descriptors
 //! * [`wait`], [`condition`], [`address`], [`descriptors`], [`openssl`], [`sink`] convert at the edge
@@ -22,6 +22,7 @@ mod address;
 pub mod api;
 mod attach;
 mod children;
+mod computing;
 mod condition;
 mod descriptors;
 mod floor;

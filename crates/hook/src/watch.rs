@@ -1,13 +1,14 @@
 //! What a waiting thread does now and then, because some things ring no bell: a thread that blocks outside of all hooks, a
 //! process that is killed, real time that passes, a wait that nobody will end.
 
+use crate::computing::Stillness;
 use crate::page::Locked;
 use crate::parking::{is_any_ready, is_stale, take_turn, unseat, Place, MOVED};
 use crate::settle::{has_run_since_seen, is_asleep, real_ns, settle_waiting};
 use crate::{children, foreign, guard, inside, jumps, parking};
 use core::sync::atomic::Ordering;
 use hermetic_engine::order::{Order, RecordedWait};
-use hermetic_engine::scheduler::{Ended, Entry, State, NEVER};
+use hermetic_engine::scheduler::{Ended, State, NEVER};
 use hermetic_sys::task;
 use libc::pollfd;
 
@@ -20,9 +21,6 @@ const LEAST_NS: i64 = 20_000;
 const MISSES_MAX: u32 = 4;
 /// How long a ready thread lets the holder of the baton compute before it asks for the interpreter's lock all the same.
 const ESCAPE_NS: i64 = 1_000_000_000;
-/// How much longer than the next deadline is away a thread may compute before that deadline comes. Long, because a job that
-/// computes takes no virtual time; some end there is, because one that computes until a sleeper is done would never see it.
-const COMPUTING_NS: i64 = 5_000_000_000;
 /// How long a thread sleeps outside of all hooks before the others go on without it. On a busy machine short waits for the
 /// kernel's own business (a thread that is just ending, a page that is just read) stay below this.
 const SUSPICION_NS: i64 = 10_000_000;
@@ -53,23 +51,19 @@ pub struct Watch {
     /// How often in a row the table was with somebody else.
     misses: u32,
     /// Who holds time still.
-    computing: Option<Computing>,
-}
-
-/// A thread that computes, as it was when it was first seen to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Computing {
-    thread: i32,
-    /// How far time was. If it moves, the count begins anew.
-    elapsed_ns: i64,
-    /// Processor time that the thread had had.
-    had_ns: u64,
+    stillness: Stillness,
 }
 
 impl Watch {
     /// Begins to watch; `real_deadline_ns` is [`NEVER`] where virtual time ends the wait.
     pub fn begin(real_deadline_ns: i64) -> Watch {
-        Watch { period_ns: FIRST_NS, deadline_ns: real_deadline_ns, begin_ns: 0, misses: 0, computing: None }
+        Watch {
+            period_ns: FIRST_NS,
+            deadline_ns: real_deadline_ns,
+            begin_ns: 0,
+            misses: 0,
+            stillness: Stillness::default(),
+        }
     }
 
     /// How long to sleep before the next look.
@@ -132,7 +126,10 @@ impl Watch {
             return leave_order(locked, place, fds, now_ns);
         }
         self.follow(locked, place, fds, now_ns);
-        self.outlast(locked, place);
+        if self.deadline_ns == NEVER {
+            self.period_ns =
+                self.stillness.outlast(locked, place).map_or(self.period_ns, |ns| self.period_ns.min(ns).max(FIRST_NS));
+        }
         break_deadlock(locked, place, fds, now_ns);
         None
     }
@@ -158,54 +155,6 @@ impl Watch {
         }
         children::while_ignored(|| settle_waiting(locked, place.slot, || !is_any_ready(fds)));
     }
-}
-
-impl Watch {
-    /// Lets the deadline of this thread come, if it is the earliest, where somebody has computed for much longer than it is
-    /// away: a loop that only looks whether a flag is set would hold time still for ever. Processor time is counted and not real
-    /// time, so a busy machine makes no deadline come early.
-    fn outlast(&mut self, locked: &mut Locked<'_>, place: &Place) {
-        let deadline_ns = locked.table().entries[place.slot].deadline_ns;
-        let computing =
-            computing(locked, place).filter(|_| is_earliest(locked, place.slot) && self.deadline_ns == NEVER);
-        let Some(now) = computing else {
-            self.computing = None;
-            return;
-        };
-        let first = self.computing.filter(|first| (first.thread, first.elapsed_ns) == (now.thread, now.elapsed_ns));
-        let first = *self.computing.insert(first.unwrap_or(now));
-        let away_ns = deadline_ns.saturating_sub(now.elapsed_ns).saturating_add(COMPUTING_NS);
-        let left_ns = away_ns.saturating_sub_unsigned(now.had_ns - first.had_ns);
-        if left_ns > 0 {
-            self.period_ns = self.period_ns.min(left_ns).max(FIRST_NS);
-            return;
-        }
-        self.computing = None;
-        jumps::note_computed(locked, place.slot, deadline_ns);
-        place.page.front.clockwork.advance_to(deadline_ns);
-        locked.scheduler().time_out(place.slot);
-    }
-}
-
-/// Whether the thread in that place waits for the next moment that anybody waits for.
-fn is_earliest(locked: &mut Locked<'_>, slot: usize) -> bool {
-    let table = locked.table();
-    let waits = |entry: &&Entry| matches!(entry.state, State::Parked | State::Asleep) && entry.deadline_ns != NEVER;
-    let earliest = table.entries[..table.high as usize].iter().filter(waits).map(|entry| entry.deadline_ns).min();
-    earliest == Some(table.entries[slot].deadline_ns) && waits(&&table.entries[slot])
-}
-
-/// The thread that runs while all others wait: the one with the baton, or else the first.
-fn computing(locked: &mut Locked<'_>, place: &Place) -> Option<Computing> {
-    let elapsed_ns = place.page.front.clockwork.elapsed();
-    let holder = locked.scheduler().holder(place.process);
-    let table = locked.table();
-    let runs = |slot: &usize| table.entries[*slot].state == State::Running && *slot != place.slot;
-    let slot = holder.filter(runs).or_else(|| (0..table.high as usize).find(runs))?;
-    let cell = place.page.cell(slot);
-    let thread = cell.thread.load(Ordering::Relaxed);
-    let had_ns = task::computed_ns(cell.process.load(Ordering::Relaxed), thread)?;
-    Some(Computing { thread, elapsed_ns, had_ns })
 }
 
 /// Takes the baton from a thread that computes for too long.

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyString, PyTuple};
 
 use crate::symbol::function;
-use crate::{engine, errors, findings, floor_audit};
+use crate::{engine, errors, floor_audit};
 
 type Hook = extern "C" fn(*const c_char, *mut ffi::PyObject, *mut c_void) -> c_int;
 type AddHook = extern "C" fn(Hook, *mut c_void) -> c_int;
@@ -184,7 +184,7 @@ fn judge_family(api: &Api, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
         return Ok(());
     }
     let address = (family as libc::sa_family_t).to_ne_bytes();
-    let mut found = findings::blank();
+    let mut found = hermetic_abi::Finding::BLANK;
     // SAFETY: the address and the finding outlive the call.
     let answer = unsafe { (api.check_address)(address.as_ptr().cast(), address.len() as u32, &raw mut found) };
     if answer != status::REFUSED {
@@ -249,7 +249,7 @@ fn judge_path(api: &Api, address: &Bound<'_, PyAny>) -> PyResult<()> {
         *slot = *byte as c_char;
     }
     let len = core::mem::offset_of!(libc::sockaddr_un, sun_path) + path.len();
-    let mut found = findings::blank();
+    let mut found = hermetic_abi::Finding::BLANK;
     // SAFETY: the address and the finding outlive the call; `len` lies within the address.
     let answer = unsafe { (api.check_address)((&raw const socket_address).cast(), len as u32, &raw mut found) };
     if answer != status::REFUSED {
@@ -260,7 +260,7 @@ fn judge_path(api: &Api, address: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 fn ask_host(api: &Api, py: Python<'_>, host: &[u8], port: i32, is_look_up: bool) -> PyResult<()> {
-    let mut found = findings::blank();
+    let mut found = hermetic_abi::Finding::BLANK;
     // SAFETY: the text and the finding outlive the call.
     let answer = unsafe { (api.check_host)(engine::slice(host), port, &raw mut found) };
     if answer != status::REFUSED {

@@ -1,6 +1,6 @@
 //! What the engine noticed inside a sandbox, as Python objects.
 
-use hermetic_abi::{finding, Finding as Raw, Text};
+use hermetic_abi::{finding, Finding as Raw};
 use pyo3::prelude::*;
 
 /// One thing that the engine noticed; equal ones are counted.
@@ -33,20 +33,6 @@ impl Finding {
 
     fn __repr__(&self) -> String {
         format!("Finding(kind={:?}, count={}, message={:?}, site={:?})", self.kind, self.count, self.message, self.site)
-    }
-}
-
-/// An empty one for the engine to fill.
-pub fn blank() -> Raw {
-    Raw {
-        kind: 0,
-        count: 0,
-        port: -1,
-        fatal: 0,
-        is_inherited: 0,
-        subject: Text::new(),
-        message: Text::new(),
-        site: Text::new(),
     }
 }
 

@@ -15,7 +15,7 @@ use hermetic_policy::{Policy, Target};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use crate::findings::{self, Finding};
+use crate::findings::Finding;
 use crate::{audit, engine, errors, floor_audit, host};
 
 const OWNER: &str = "stricttest";
@@ -236,7 +236,7 @@ pub fn floor_pending() -> u32 {
 #[pyfunction]
 pub fn floor_take() -> Vec<Finding> {
     let Ok(api) = engine::api() else { return Vec::new() };
-    let mut found = findings::blank();
+    let mut found = Raw::BLANK;
     // SAFETY: `found` is writable.
     core::iter::from_fn(|| (unsafe { (api.floor_take)(&raw mut found) } == 1).then(|| Finding::from(&found))).collect()
 }
@@ -251,7 +251,7 @@ pub fn floor_note_process(subject: &str, message: &str, site: &str) {
 pub fn note(kind: u32, is_fatal: bool, subject: &str, message: &str, site: &str) {
     use core::fmt::Write as _;
     let Ok(api) = engine::api() else { return };
-    let mut found: Raw = findings::blank();
+    let mut found: Raw = Raw::BLANK;
     (found.kind, found.count, found.fatal) = (kind, 1, u32::from(is_fatal));
     for (place, text) in [(&mut found.subject, subject), (&mut found.message, message), (&mut found.site, site)] {
         let _ = place.write_str(text);

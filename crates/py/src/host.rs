@@ -394,7 +394,7 @@ fn library_folder(py: Python<'_>) -> PyResult<String> {
 pub fn current_place(py: Python<'_>) -> PyResult<Option<(String, String, u32)>> {
     prepare(py)?;
     let Some(found) = frame::place(frame::thread_state(), true) else { return Ok(None) };
-    let mut text = PlaceText { file: Text::new(), function: Text::new(), line: 0, importing: 0 };
+    let mut text = PlaceText::BLANK;
     // SAFETY: this thread holds the lock and `text` is writable.
     unsafe { describe(found, &raw mut text) };
     Ok(Some((text.file.as_str().to_owned(), text.function.as_str().to_owned(), text.line)))

@@ -7,8 +7,8 @@
 //! | `audit` | the language ring of the network |
 //! | `floor`, `floor_audit` | the floor under all sandboxes: settings, environment, programs, files |
 //! | `door` | the way in and out: the plain case, and what no error may cut short |
-//! | `collection` | garbage collections, which happen by chance |
-//! | `session` | entry, exit, suspend, resume; uses `generator`, `generators`, `numpy`, `environment`, `attributes` |
+//! | `garbage_collection` | garbage collections, which happen by chance |
+//! | `session` | entry, exit, suspend, resume; uses `generator`, `kept_generators`, `numpy`, `environment`, `attributes` |
 //! | `steps` | counts what threads do, for `schedule="seeded"` |
 //! | `journal_file` | journals on disk |
 //! | `real` | the door to the real world |
@@ -20,7 +20,6 @@ use pyo3::prelude::*;
 mod attributes;
 mod audit;
 mod code;
-mod collection;
 mod console;
 mod door;
 mod engine;
@@ -30,10 +29,11 @@ mod findings;
 mod floor;
 mod floor_audit;
 mod frame;
+mod garbage_collection;
 mod generator;
-mod generators;
 mod host;
 mod journal_file;
+mod kept_generators;
 mod numpy;
 mod pg;
 mod real;
@@ -58,11 +58,11 @@ mod _native {
         floor_watch, floor_watch_now, set_home,
     };
     #[pymodule_export]
-    use crate::generators::missing_generators;
-    #[pymodule_export]
     use crate::host::{current_place, is_frame_direct};
     #[pymodule_export]
     use crate::journal_file::{finish_journal, journal_state, read_journal};
+    #[pymodule_export]
+    use crate::kept_generators::missing_generators;
     #[pymodule_export]
     use crate::pg::{
         pg_check_name, pg_check_socket_dir, pg_find_binaries, pg_generate_name, pg_sweep, pg_tables, PgCluster, PgError,

@@ -13,10 +13,10 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::attributes::{self, Attributes};
 use crate::environment::{self, Changes, Environment};
-use crate::findings::{self, Finding};
+use crate::findings::Finding;
 use crate::generator::{self, Generator};
-use crate::generators::{self, Kept};
-use crate::{audit, collection, engine, errors, host, journal_file, numpy, real, steps};
+use crate::kept_generators::{self, Kept};
+use crate::{audit, engine, errors, garbage_collection, host, journal_file, numpy, real, steps};
 
 static GENERATOR: PyOnceLock<Generator> = PyOnceLock::new();
 
@@ -152,7 +152,7 @@ impl Session {
             return Err(errors::sandbox(py, &format!("the engine did not leave sandbox {} (status {code})", self.id)));
         }
         restored.and(forgotten)?;
-        collection::end(py)?;
+        garbage_collection::end(py)?;
         written?;
         Ok((self.outcome.findings, self.outcome.fatal))
     }
@@ -245,7 +245,7 @@ impl Session {
     fn findings(&self, py: Python<'_>) -> PyResult<Vec<Finding>> {
         let api = usable(py)?;
         let mut found = Vec::new();
-        let mut raw = findings::blank();
+        let mut raw = hermetic_abi::Finding::BLANK;
         // SAFETY: `raw` is writable.
         while unsafe { (api.finding)(self.id, found.len() as u32, &raw mut raw) } == status::OK {
             found.push(Finding::from(&raw));
@@ -258,7 +258,7 @@ impl Session {
     fn jumps(&self, py: Python<'_>) -> PyResult<Vec<(i64, i64, String)>> {
         let api = usable(py)?;
         let mut moves: Vec<(i64, i64, String)> = Vec::new();
-        let mut raw = Jump { number: 0, before_ns: 0, after_ns: 0, why: Text::new() };
+        let mut raw = Jump::BLANK;
         // SAFETY: `raw` is writable.
         while unsafe { (api.jump)(self.id, moves.len() as u32, &raw mut raw) } == status::OK {
             // Other threads may push old moves out of the list meanwhile: one may be missed then, none is told twice.
@@ -370,10 +370,10 @@ impl Session {
             return Ok(());
         }
         if journals.record.is_some() {
-            self.kept = generators::keep_all(py, modules)?;
+            self.kept = kept_generators::keep_all(py, modules)?;
         }
         if let Some(raw) = journals.replay {
-            self.replayed = generators::recorded(py, modules, raw)?;
+            self.replayed = kept_generators::recorded(py, modules, raw)?;
             self.replayed.iter_mut().try_for_each(|kept| kept.swap(py))?;
         }
         Ok(())
@@ -418,7 +418,7 @@ impl Session {
             replay: engine::slice_or_absent(journals.replay),
             root: engine::slice(plan.root.as_bytes()),
         };
-        collection::begin(py)?;
+        garbage_collection::begin(py)?;
         let mut error = Text::new();
         // SAFETY: everything that the configuration borrows outlives the call.
         let answer = unsafe { (api.enter)(&raw const config, &raw mut error) };
@@ -426,7 +426,7 @@ impl Session {
             self.id = answer;
             return Ok(());
         }
-        collection::end(py)?;
+        garbage_collection::end(py)?;
         self.forget_guard();
         self.forget_steps(py)?;
         Err(entry_error(py, answer as i32, error.as_str()))

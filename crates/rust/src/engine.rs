@@ -243,16 +243,7 @@ impl Engine {
 
     /// The finding number `index` of a sandbox, also after it was left, until the next one is entered.
     pub fn finding(self, id: i64, index: usize) -> Option<RawFinding> {
-        let mut found = RawFinding {
-            kind: 0,
-            count: 0,
-            port: -1,
-            fatal: 0,
-            is_inherited: 0,
-            subject: Text::new(),
-            message: Text::new(),
-            site: Text::new(),
-        };
+        let mut found = RawFinding::BLANK;
         // SAFETY: the finding is writable.
         let code = unsafe { (self.0.finding)(id, index as u32, &raw mut found) };
         (code == status::OK).then_some(found)
@@ -260,7 +251,7 @@ impl Engine {
 
     /// As [`Engine::finding`], of the moves of time.
     pub fn jump(self, id: i64, index: usize) -> Option<RawJump> {
-        let mut jump = RawJump { number: 0, before_ns: 0, after_ns: 0, why: Text::new() };
+        let mut jump = RawJump::BLANK;
         // SAFETY: the jump is writable.
         let code = unsafe { (self.0.jump)(id, index as u32, &raw mut jump) };
         (code == status::OK).then_some(jump)

@@ -15,8 +15,8 @@ import pytest
 
 import hermetic
 from hermetic import _native
-from hermetic._pytest import examples, findings, forkserver, surroundings
-from hermetic._pytest.examples import Examples
+from hermetic._pytest import findings, forkserver, hypothesis_examples, surroundings
+from hermetic._pytest.hypothesis_examples import Examples
 
 if TYPE_CHECKING:
     from hermetic._pytest.markers import Plan
@@ -60,7 +60,7 @@ class Attempt:
         self._forkserver = forkserver.number()
         core = sys.modules.get("hypothesis.core")
         if core is not None:
-            examples.begin_early()
+            hypothesis_examples.begin_early()
         self.handle = sandbox.__enter__()
         self.seed = self.handle.seed if plan.options.get("rng") != "off" else None
         """What everything beside the sandbox itself is seeded with; None where randomness is left alone."""

@@ -26,8 +26,6 @@ SAFE = {
 }
 QUIET = ("-p", "no:cacheprovider", "-p", "no:randomly")
 DROPPED = ("PYTEST_", "PYTHON", "HERMETIC_", "STRICTTEST_", "COV_CORE_", "GIT_")
-BUILD_MACHINE = ("CI", "BUILD_NUMBER")
-"""Where these are set pytest does not shorten its summary, so it says things twice."""
 
 
 class Ran:
@@ -69,9 +67,7 @@ class Floored:
 
     def run(self, words: list[str], env: dict[str, str | None] | None = None, cwd: Path | None = None) -> Ran:
         variables: dict[str, str | None] = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(DROPPED) and name not in BUILD_MACHINE
+            name: value for name, value in os.environ.items() if not name.startswith(DROPPED)
         }
         variables.update({"TMPDIR": None, "TEMP": None, "TMP": None, **(env or {})})
         done = subprocess.run(
@@ -107,3 +103,20 @@ def git():
         return done.stdout + done.stderr
 
     return run
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """Does what needs PostgreSQL: `postgres(cluster.start)`. Where there is none the test is skipped, or fails if the
+    run has promised it."""
+    from stricttest import pgcluster
+
+    def attempt(work):
+        try:
+            return work()
+        except pgcluster.PostgresUnavailable as error:
+            if "postgres" in os.environ.get("HERMETIC_PROMISES", ""):
+                raise
+            pytest.skip(str(error))
+
+    return attempt

@@ -14,20 +14,15 @@ import hermetic
 import pytest
 
 pgcluster = pytest.importorskip("stricttest.pgcluster", reason="needs the distribution stricttest")
-psycopg = pytest.importorskip("psycopg")
+psycopg = pytest.importorskip("psycopg", reason="needs a driver that this interpreter can load")
 
 NOON = "2031-02-03T12:00:00+00:00"
 HOUR = datetime.timedelta(hours=1)
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    try:
-        started = pgcluster.EphemeralCluster("X", clock="follow").start()
-    except pgcluster.PostgresUnavailable as error:
-        if "postgres" in os.environ.get("HERMETIC_PROMISES", ""):
-            raise
-        pytest.skip(str(error))
+def cluster(postgres):
+    started = postgres(pgcluster.EphemeralCluster("X", clock="follow").start)
     yield started
     started.stop()
 

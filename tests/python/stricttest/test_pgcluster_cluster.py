@@ -15,13 +15,8 @@ VARIABLE = "PGCLUSTER_TEST_URL"
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    try:
-        started = pgcluster.EphemeralCluster(VARIABLE).start()
-    except pgcluster.PostgresUnavailable as error:
-        if "postgres" in os.environ.get("HERMETIC_PROMISES", ""):
-            raise
-        pytest.skip(str(error))
+def cluster(postgres):
+    started = postgres(pgcluster.EphemeralCluster(VARIABLE).start)
     yield started
     started.stop()
 

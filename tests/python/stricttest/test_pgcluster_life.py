@@ -28,13 +28,8 @@ print(cluster.data_dir.parent, cluster.socket_dir, flush=True)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def must_have_postgres():
-    try:
-        pgcluster.find_binaries()
-    except pgcluster.PostgresUnavailable as error:
-        if "postgres" in os.environ.get("HERMETIC_PROMISES", ""):
-            raise
-        pytest.skip(str(error))
+def must_have_postgres(postgres):
+    postgres(pgcluster.find_binaries)
 
 
 def start(code: str) -> tuple[subprocess.Popen[str], list[Path]]:

@@ -85,17 +85,10 @@ unsafe fn wait_shared(word: *const u32, expected: u32, mut ns: Option<i64>) -> O
                 Woken::TimedOut => Attempt::TimedOut,
                 Woken::Interrupted => Attempt::Interrupted,
             });
-        let error = match waited? {
-            Waited::Signalled => return Some(0),
-            Waited::TimedOut => libc::ETIMEDOUT,
-            Waited::Interrupted | Waited::Deadlock => libc::EINTR,
-            Waited::Moved { left_ns } => {
-                ns = left_ns;
-                continue;
-            }
-        };
-        set_errno(error);
-        return Some(-1);
+        match result_of(waited?) {
+            Ok(returned) => return Some(returned),
+            Err(left_ns) => ns = left_ns,
+        }
     }
 }
 
@@ -110,17 +103,26 @@ unsafe fn park(word: *const u32, expected: u32, mut ns: Option<i64>) -> Option<c
             has_changed = now != expected;
             has_changed
         });
-        let error = match waited? {
-            Waited::Signalled if has_changed => libc::EAGAIN,
-            Waited::Signalled => return Some(0),
-            Waited::TimedOut => libc::ETIMEDOUT,
-            Waited::Interrupted | Waited::Deadlock => libc::EINTR,
-            Waited::Moved { left_ns } => {
-                ns = left_ns;
-                continue;
-            }
-        };
-        set_errno(error);
-        return Some(-1);
+        let waited = waited?;
+        if has_changed && waited == Waited::Signalled {
+            set_errno(libc::EAGAIN);
+            return Some(-1);
+        }
+        match result_of(waited) {
+            Ok(returned) => return Some(returned),
+            Err(left_ns) => ns = left_ns,
+        }
     }
+}
+
+/// What the system call returns after such a wait, or the time that is left of one that has to be made again.
+fn result_of(waited: Waited) -> Result<c_long, Option<i64>> {
+    let error = match waited {
+        Waited::Signalled => return Ok(0),
+        Waited::TimedOut => libc::ETIMEDOUT,
+        Waited::Interrupted | Waited::Deadlock => libc::EINTR,
+        Waited::Moved { left_ns } => return Err(left_ns),
+    };
+    set_errno(error);
+    Ok(-1)
 }

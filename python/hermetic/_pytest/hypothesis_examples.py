@@ -43,7 +43,7 @@ class Examples:
             saved: dict[str, list[list[str]]] = {}
             self._written = {"settings": _told(settings), "saved": saved}
             if settings.database is not None:
-                self._use(function, settings, database=_Saved.over(settings.database, saved))
+                self._use(function, settings, database=_noted_database(settings.database, saved))
 
     def write(self, sandbox: Sandbox) -> None:
         if self._written is not None:
@@ -59,7 +59,7 @@ class Examples:
         for function in functions:
             changes = _settings(told["settings"])
             if not changes.get("derandomize"):
-                changes["database"] = _Saved.replayed(told["saved"])
+                changes["database"] = _replayed_database(told["saved"])
             self._use(function, getattr(function, SETTINGS), **changes)
 
     def restore(self) -> None:
@@ -119,50 +119,46 @@ def _settings(told: dict[str, Any]) -> dict[str, Any]:
     return changes
 
 
-class _Saved:
-    """Databases of examples. Hypothesis wants an instance of its own class, which is there only if it was imported."""
+def _noted_database(inner: Any, saved: dict[str, list[list[str]]]) -> Any:
+    """The user's database, whose files are no part of the test; what is fetched is noted in `saved`, by key."""
+    from hypothesis.database import ExampleDatabase
 
-    @staticmethod
-    def over(inner: Any, saved: dict[str, list[list[str]]]) -> Any:
-        """The user's database, whose files are no part of the test; what is fetched is noted in `saved`, by key."""
-        from hypothesis.database import ExampleDatabase
+    class Noted(ExampleDatabase):  # type: ignore[misc]
+        def fetch(self, key: bytes) -> Iterable[bytes]:
+            with real.world():
+                values = list(inner.fetch(key))
+            saved.setdefault(key.hex(), []).append([value.hex() for value in values])
+            return values
 
-        class Noted(ExampleDatabase):  # type: ignore[misc]
-            def fetch(self, key: bytes) -> Iterable[bytes]:
-                with real.world():
-                    values = list(inner.fetch(key))
-                saved.setdefault(key.hex(), []).append([value.hex() for value in values])
-                return values
+        def save(self, key: bytes, value: bytes) -> None:
+            with real.world():
+                inner.save(key, value)
 
-            def save(self, key: bytes, value: bytes) -> None:
-                with real.world():
-                    inner.save(key, value)
+        def delete(self, key: bytes, value: bytes) -> None:
+            with real.world():
+                inner.delete(key, value)
 
-            def delete(self, key: bytes, value: bytes) -> None:
-                with real.world():
-                    inner.delete(key, value)
+        def move(self, source: bytes, target: bytes, value: bytes) -> None:
+            with real.world():
+                inner.move(source, target, value)
 
-            def move(self, source: bytes, target: bytes, value: bytes) -> None:
-                with real.world():
-                    inner.move(source, target, value)
+    return Noted()
 
-        return Noted()
 
-    @staticmethod
-    def replayed(saved: dict[str, list[list[str]]]) -> Any:
-        """Answers as the recorded one did, and forgets what it is given."""
-        from hypothesis.database import ExampleDatabase
+def _replayed_database(saved: dict[str, list[list[str]]]) -> Any:
+    """Answers as the recorded one did, and forgets what it is given."""
+    from hypothesis.database import ExampleDatabase
 
-        answers = {key: iter(fetched) for key, fetched in saved.items()}
+    answers = {key: iter(fetched) for key, fetched in saved.items()}
 
-        class Replayed(ExampleDatabase):  # type: ignore[misc]
-            def fetch(self, key: bytes) -> Iterable[bytes]:
-                return [bytes.fromhex(value) for value in next(answers.get(key.hex(), iter(())), [])]
+    class Replayed(ExampleDatabase):  # type: ignore[misc]
+        def fetch(self, key: bytes) -> Iterable[bytes]:
+            return [bytes.fromhex(value) for value in next(answers.get(key.hex(), iter(())), [])]
 
-            def save(self, key: bytes, value: bytes) -> None:
-                pass
+        def save(self, key: bytes, value: bytes) -> None:
+            pass
 
-            def delete(self, key: bytes, value: bytes) -> None:
-                pass
+        def delete(self, key: bytes, value: bytes) -> None:
+            pass
 
-        return Replayed()
+    return Replayed()
