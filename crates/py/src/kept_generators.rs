@@ -3,11 +3,17 @@
 //! They are looked for where modules keep them, because a name leads to the same generator in another process. A recording
 //! remembers their states at its beginning and writes down those that were drawn from; a replay puts these in place, and the
 //! former ones back at its end. The global generators are seeded instead, elsewhere.
+//!
+//! Modules hold all kinds of objects: proxies that make what they stand for at any look, and fail where it cannot be made. So
+//! looking asks the interpreter about types and dictionaries, and runs no code of the objects'.
+
+#![allow(unsafe_code)]
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use hermetic_journal::{Event, Journal};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping, PyMappingMethods, PyModule, PyString, PyType};
@@ -80,15 +86,15 @@ impl Kept {
     }
 }
 
-/// All generators that modules keep, with their states.
+/// All generators that modules keep, with their states. One that does not give its state is none.
 pub fn keep_all(py: Python<'_>, modules: &Bound<'_, PyDict>) -> PyResult<Vec<Kept>> {
     with_inventory(py, modules, |found| {
-        let kept = found.iter().map(|named| {
+        let kept = found.iter().filter_map(|named| {
             let object = named.object.clone_ref(py);
-            let state = State::of(object.bind(py))?;
-            Ok(Kept { name: named.name.clone(), object, state })
+            let state = State::of(object.bind(py)).ok()?;
+            Some(Kept { name: named.name.clone(), object, state })
         });
-        kept.collect()
+        Ok(kept.collect())
     })
 }
 
@@ -103,7 +109,7 @@ pub fn recorded(py: Python<'_>, modules: &Bound<'_, PyDict>, raw: &[u8]) -> PyRe
         for (name, bytes) in states {
             let Some(named) = found.iter().find(|named| named.name == name) else { continue };
             let object = named.object.clone_ref(py);
-            if let Some(state) = State::read(object.bind(py), &bytes)? {
+            if let Ok(Some(state)) = State::read(object.bind(py), &bytes) {
                 kept.push(Kept { name, object, state });
             }
         }
@@ -134,6 +140,8 @@ fn with_inventory<T>(
     work: impl FnOnce(&[Named]) -> PyResult<T>,
 ) -> PyResult<T> {
     let classes = CLASSES.get_or_try_init(py, || Classes::find(py))?;
+    // Fails until NumPy is loaded, and is asked again then.
+    let _ = NUMPY.get_or_try_init(py, || Numpy::find(py));
     let mut inventory = INVENTORY.lock().unwrap_or_else(PoisonError::into_inner);
     let inventory = inventory.get_or_insert_with(Inventory::default);
     inventory.look_at_new(modules, classes);
@@ -157,7 +165,9 @@ impl Inventory {
             return;
         }
         self.module_count = modules.len();
-        for (name, module) in modules.iter() {
+        for (name, module) in
+            modules.items().iter().filter_map(|item| item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().ok())
+        {
             // A module that was replaced under its name is another one.
             let (Ok(name), Ok(module)) = (name.cast::<PyString>(), module.cast::<PyModule>()) else { continue };
             if self.modules.insert(module.as_ptr() as usize) {
@@ -168,7 +178,12 @@ impl Inventory {
 
     fn look_at(&mut self, module: &str, namespace: &Bound<'_, PyModule>, classes: &Classes) {
         let is_own = is_own_code(namespace);
-        for (name, value) in namespace.dict().iter() {
+        for (name, value) in namespace
+            .dict()
+            .items()
+            .iter()
+            .filter_map(|item| item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().ok())
+        {
             let Ok(name) = name.cast::<PyString>() else { continue };
             let path = || format!("{module}.{}", name.to_string_lossy());
             if classes.is_generator(&value) {
@@ -181,13 +196,14 @@ impl Inventory {
 
     /// One step further, into the project's own classes and objects.
     fn look_inside(&mut self, path: &str, value: &Bound<'_, PyAny>, module: &str, classes: &Classes) {
-        let py = value.py();
         let class = value.cast::<PyType>().cloned().unwrap_or_else(|_| value.get_type());
-        let is_of_module = class.module().is_ok_and(|name| name.to_string_lossy() == module);
+        let is_of_module = plain_attribute(class.as_any(), pyo3::intern!(value.py(), "__module__"))
+            .and_then(|name| name.cast_into::<PyString>().ok())
+            .is_some_and(|name| name.to_string_lossy() == module);
         if !is_of_module {
             return;
         }
-        let Ok(namespace) = value.getattr(pyo3::intern!(py, "__dict__")) else { return };
+        let Some(namespace) = plain_attribute(value, pyo3::intern!(value.py(), "__dict__")) else { return };
         let Ok(items) = namespace.cast::<PyMapping>().map_err(PyErr::from).and_then(|mapping| mapping.items()) else {
             return;
         };
@@ -209,22 +225,56 @@ impl Inventory {
 impl Classes {
     fn is_generator(&self, value: &Bound<'_, PyAny>) -> bool {
         let py = value.py();
-        if value.is_instance(self.random.bind(py)).unwrap_or(false) {
-            return !value.is(&self.global) && !value.is_instance(self.system.bind(py)).unwrap_or(true);
+        if is_of(value, self.random.bind(py)) {
+            return !value.is(&self.global) && !is_of(value, self.system.bind(py));
         }
         is_numpy(value)
     }
 }
 
-/// `numpy.random.Generator` or `RandomState`, but the one behind NumPy's global functions.
+/// Whether an object is of a class or of one below it, by its type alone: `isinstance` would ask the object.
+fn is_of(value: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> bool {
+    let own = value.get_type();
+    // SAFETY: two types, both alive.
+    unsafe { ffi::PyType_IsSubtype(own.as_type_ptr(), class.as_type_ptr()) != 0 }
+}
+
+/// An attribute as `object` looks it up, whatever the object's class has in place of that.
+fn plain_attribute<'py>(value: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: both are alive; the result is a new reference, or null with an error set.
+    let found = unsafe { ffi::PyObject_GenericGetAttr(value.as_ptr(), name.as_ptr()) };
+    // SAFETY: as above.
+    unsafe { Bound::from_owned_ptr_or_err(value.py(), found) }.ok()
+}
+
+/// `numpy.random.Generator` or `RandomState`, but the one behind NumPy's global functions. Only a NumPy that is loaded counts.
 fn is_numpy(value: &Bound<'_, PyAny>) -> bool {
-    let class = value.get_type();
-    let is_named = class.name().is_ok_and(|name| matches!(&*name.to_string_lossy(), "Generator" | "RandomState"));
-    if !is_named || !class.module().is_ok_and(|module| module.to_string_lossy().starts_with("numpy.random.")) {
-        return false;
+    let py = value.py();
+    let Some(numpy) = NUMPY.get(py) else { return false };
+    (is_of(value, numpy.generator.bind(py)) || is_of(value, numpy.state.bind(py))) && !value.is(&numpy.global)
+}
+
+/// NumPy's classes of generators, and the instance behind its global functions.
+struct Numpy {
+    generator: Py<PyType>,
+    state: Py<PyType>,
+    global: Py<PyAny>,
+}
+
+static NUMPY: PyOnceLock<Numpy> = PyOnceLock::new();
+
+impl Numpy {
+    /// An error where NumPy's random module is not loaded.
+    fn find(py: Python<'_>) -> PyResult<Numpy> {
+        let modules = py.import("sys")?.getattr("modules")?;
+        let legacy = modules.get_item("numpy.random.mtrand")?;
+        let generator = modules.get_item("numpy.random._generator")?.getattr("Generator")?;
+        Ok(Numpy {
+            generator: generator.cast_into::<PyType>()?.unbind(),
+            state: legacy.getattr("RandomState")?.cast_into::<PyType>()?.unbind(),
+            global: legacy.getattr("_rand")?.unbind(),
+        })
     }
-    let global = value.py().import("numpy.random.mtrand").and_then(|module| module.getattr("_rand"));
-    !global.is_ok_and(|global| global.is(value))
 }
 
 /// Whether a module is the project's: neither the standard library's nor an installed one.

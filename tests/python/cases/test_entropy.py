@@ -208,6 +208,44 @@ def events_of(path: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.case("h60")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_looking_for_generators_touches_no_object(tmp_path, monkeypatch):
+    """Proxies of Django, werkzeug and the like make what they stand for at any look, or fail."""
+    touched = []
+
+    class Watching(type):
+        def __getattribute__(cls, name):
+            touched.append(name)
+            return super().__getattribute__(name)
+
+    class Proxy:
+        def __getattribute__(self, name):
+            touched.append(name)
+            module.__dict__[f"grown_{len(touched)}"] = 1
+            raise RuntimeError("working outside of request context")
+
+    class Sealed(random.Random):
+        def getstate(self):
+            raise RuntimeError("no")
+
+    module = types.ModuleType("proxies")
+    module.__file__ = str(tmp_path / "proxies.py")
+    module.__dict__.update(
+        proxy=Proxy(), watching=Watching("W", (), {"__module__": "proxies"}), sealed=Sealed(), own=random.Random()
+    )
+    module.instance = module.watching()
+    monkeypatch.setitem(sys.modules, "proxies", module)
+    monkeypatch.setitem(sys.modules, "proxies.nothing", object())
+    touched.clear()
+    path = str(tmp_path / "kept.journal")
+    with hermetic.sandbox(record=path):
+        recorded = module.own.random(), module.sealed.random()
+    with hermetic.sandbox(replay=path):
+        assert (module.own.random(), module.sealed.random()) == recorded
+    assert touched == []
+
+
+@pytest.mark.case("h60")
 def test_a_recorded_generator_that_is_gone_is_named(program):
     source = """
     import hermetic, random, warnings
