@@ -66,11 +66,10 @@ class Attempt:
         """What everything beside the sandbox itself is seeded with; None where randomness is left alone."""
         self._examples = None if core is None or self.seed is None else Examples(core, self.seed)
         if self._examples is not None:
-            test = getattr(item, "obj", None)
             if self.handle.mode == "record":
-                self._examples.record(test)
+                self._examples.record(item)
             elif self.handle.mode == "replay" and self.handle.journal_path is not None:
-                self._examples.replay(test, self.handle.journal_path)
+                self._examples.replay(item, self.handle.journal_path)
 
     def pause(self) -> None:
         """The world is real until `resume`. Where the test holds a sandbox of its own on top, that one stays."""

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from hermetic import _native, real
 
 if TYPE_CHECKING:
+    import pytest
+
     from hermetic import Sandbox
 
 STATE = "hypothesis"
@@ -33,44 +35,44 @@ class Examples:
         self._holder: Any = getattr(core, "threadlocal", core)
         self._before = getattr(self._holder, "_hypothesis_global_random", None)
         self._set_random(random.Random(seed))
-        self._functions: list[tuple[Any, Any]] = []
+        self._replaced: list[tuple[Any, str, Any]] = []
         self._written: dict[str, Any] | None = None
 
-    def record(self, test: Any) -> None:
+    def record(self, item: pytest.Item) -> None:
         """Remembers what decides about the examples of this test; `write` puts it into the journal."""
-        for function in _functions(test):
-            settings = getattr(function, SETTINGS)
+        for holder, name in _holders(item):
+            settings = getattr(holder, name)
             saved: dict[str, list[list[str]]] = {}
             self._written = {"settings": _told(settings), "saved": saved}
             if settings.database is not None:
-                self._use(function, settings, database=_noted_database(settings.database, saved))
+                self._use(holder, name, database=_noted_database(settings.database, saved))
 
     def write(self, sandbox: Sandbox) -> None:
         if self._written is not None:
             sandbox._need().record_state(STATE, json.dumps(self._written, separators=(",", ":")).encode())
 
-    def replay(self, test: Any, journal: str) -> None:
+    def replay(self, item: pytest.Item, journal: str) -> None:
         """Has the test run with what its recording ran with."""
-        functions = list(_functions(test))
-        state = _native.journal_state(journal, STATE) if functions else None
+        holders = list(_holders(item))
+        state = _native.journal_state(journal, STATE) if holders else None
         if state is None:
             return
         told = json.loads(state)
-        for function in functions:
+        for holder, name in holders:
             changes = _settings(told["settings"])
             if not changes.get("derandomize"):
                 changes["database"] = _replayed_database(told["saved"])
-            self._use(function, getattr(function, SETTINGS), **changes)
+            self._use(holder, name, **changes)
 
     def restore(self) -> None:
         self._set_random(self._before)
-        while self._functions:
-            function, settings = self._functions.pop()
-            setattr(function, SETTINGS, settings)
+        while self._replaced:
+            setattr(*self._replaced.pop())
 
-    def _use(self, function: Any, settings: Any, **changes: Any) -> None:
-        self._functions.append((function, settings))
-        setattr(function, SETTINGS, type(settings)(parent=settings, **changes))
+    def _use(self, holder: Any, name: str, **changes: Any) -> None:
+        settings = getattr(holder, name)
+        self._replaced.append((holder, name, settings))
+        setattr(holder, name, type(settings)(parent=settings, **changes))
 
     def _set_random(self, value: random.Random | None) -> None:
         if hasattr(self._holder, "_hypothesis_global_random"):
@@ -86,13 +88,18 @@ def begin_early() -> None:
         measure()
 
 
-def _functions(test: Any) -> Iterator[Any]:
-    """A test function and what its decorators wrap, as far as Hypothesis knows them."""
+def _holders(item: pytest.Item) -> Iterator[tuple[Any, str]]:
+    """Who holds the settings that a test runs with, and under which name: the test function and what its decorators
+    wrap, or the class that a state machine makes for `unittest`."""
+    test = getattr(item, "obj", None)
     function = getattr(test, "__func__", test)
     while function is not None:
         if getattr(function, SETTINGS, None) is not None:
-            yield function
+            yield function, SETTINGS
         function = getattr(function, "__wrapped__", None)
+    owner = getattr(item, "cls", None)
+    if type(getattr(owner, "settings", None)).__module__ == "hypothesis._settings":
+        yield owner, "settings"
 
 
 def _told(settings: Any) -> dict[str, Any]:

@@ -71,6 +71,43 @@ def test_a_property_that_failed_before_replays_too(suite):
     assert errors(again) == errors(recorded)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        """
+        import time
+        from hypothesis import strategies as st
+        from hypothesis.stateful import RuleBasedStateMachine, rule
+        class Machine(RuleBasedStateMachine):
+            total = 0
+            @rule(step=st.integers(0, 100))
+            def add(self, step):
+                self.total += step
+                assert self.total < 150 + time.time_ns() % 5
+        TestMachine = Machine.TestCase
+        """,
+        """
+        import time, pytest
+        from hypothesis import given, strategies as st
+        class TestIt:
+            @pytest.mark.parametrize("factor", [2])
+            @given(number=st.integers(0, 10**6))
+            def test_it(self, factor, number):
+                assert factor * number + time.time_ns() % 7 < 10**5
+        """,
+    ],
+    ids=["state machine", "method"],
+)
+def test_each_kind_of_property_recorded_on_a_build_machine_replays_elsewhere(suite, source):
+    suite.write({"test_a.py": source})
+    recorded = suite.run(
+        "--hermetic-all", "--hermetic-record=journals", plugins=("hypothesis",), environment={"CI": "true"}
+    )
+    (journal,) = suite.journals()
+    again = suite.run(f"--hermetic-replay={journal}", plugins=("hypothesis",))
+    assert errors(again) == errors(recorded) != []
+
+
 def errors(outcome) -> list[str]:
     """The lines that tell of the failure, but for addresses and for the advice that only some profiles print."""
     lines = [re.sub("0x[0-9a-f]+", "0x…", line) for line in outcome.text.splitlines() if line.startswith("E ")]
