@@ -38,7 +38,7 @@ from hypothesis import given, strategies as st
 @given(st.lists(st.integers(0, 10**9), max_size=20))
 def test_1(numbers):
     gc.collect(0)
-    assert sum(numbers) + time.time_ns() % 1000 + random.random() < 10**6, time.time()
+    assert sum(numbers) + random.random() < 10**6, time.time_ns()
 """
 
 
@@ -83,7 +83,7 @@ def test_a_property_that_failed_before_replays_too(suite):
             @rule(step=st.integers(0, 100))
             def add(self, step):
                 self.total += step
-                assert self.total < 150 + time.time_ns() % 5
+                assert self.total < 150, time.time_ns()
         TestMachine = Machine.TestCase
         """,
         """
@@ -93,7 +93,7 @@ def test_a_property_that_failed_before_replays_too(suite):
             @pytest.mark.parametrize("factor", [2])
             @given(number=st.integers(0, 10**6))
             def test_it(self, factor, number):
-                assert factor * number + time.time_ns() % 7 < 10**5
+                assert factor * number < 10**5, time.time_ns()
         """,
     ],
     ids=["state machine", "method"],
