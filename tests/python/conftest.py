@@ -14,17 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from machine import forget_build_machine
 
 pytest_plugins = ["pytester"]
 
 # A run of pytest inside a test must not inherit the outer run's settings, nor a shuffled order.
 DROPPED = ("PYTEST_", "PYTHON", "HERMETIC_", "COV_CORE_")
 """Starts of variables that a suite under test does not get from the machine that tests it."""
-CI = ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "CIRCLECI", "CIRRUS_CI", "TF_BUILD")
-"""By these pytest and Hypothesis know a build machine, where they print more and choose examples otherwise. Suites
-under test are the same everywhere."""
-for _name in CI:
-    os.environ.pop(_name, None)
+forget_build_machine()
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 QUIET = ("-p", "no:cacheprovider", "-p", "no:randomly")
 
