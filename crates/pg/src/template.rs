@@ -33,6 +33,11 @@ impl Template<'_> {
         url(self.cluster.info(), TEMPLATE)
     }
 
+    /// The directory of the template's socket.
+    pub fn socket_dir(&self) -> &Path {
+        &self.cluster.info().socket_dir
+    }
+
     /// Runs statements in the template.
     ///
     /// # Errors

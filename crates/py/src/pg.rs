@@ -14,6 +14,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use crate::engine;
+use crate::floor::floor_allow;
 
 create_exception!(
     hermetic._native,
@@ -289,13 +290,19 @@ impl PgCluster {
     }
 }
 
-/// Runs the files, then the callable. It runs in the real world: what it makes is kept for other runs.
+/// Runs the files, then the callable. It runs in the real world: what it makes is kept for other runs. Floors hold there
+/// too, for `psql` as for the callable, so they let the template be reached.
 fn fill(
     template: &Template<'_>,
     files: &[PathBuf],
     seed: Option<&Py<PyAny>>,
     raised: &mut Option<PyErr>,
 ) -> Result<(), Error> {
+    let entry = format!("{}/", template.socket_dir().display());
+    Python::attach(|py| floor_allow(py, &entry)).map_err(|error| {
+        *raised = Some(error);
+        Error::new(Kind::Unavailable, format!("the floor does not let {entry} be reached"))
+    })?;
     for file in files {
         template.file(file)?;
     }

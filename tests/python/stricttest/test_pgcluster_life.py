@@ -163,6 +163,36 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path, monkeypatch):
         pgcluster.EphemeralCluster("X").start()
 
 
+def test_seeds_reach_their_template_under_the_floor(floored, tmp_path):
+    seeds = "schema.sql\n    seeds:fill\n    seeds:fill_here"
+    floored.settings(stricttest_pg_dsn_env="APP_URL", stricttest_pg_seed=seeds)
+    floored.file("schema.sql", "create table book(title text);\n")
+    floored.file(
+        "seeds.py",
+        """
+        import socket, subprocess, urllib.parse
+        from stricttest import pgcluster
+        def fill(url):
+            words = [pgcluster.find_binaries().psql, "-qX", url, "-c", "insert into book values ('by psql')"]
+            subprocess.run(words, check=True)
+        def fill_here(url):
+            query = urllib.parse.parse_qs(urllib.parse.urlparse(url).query)
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}")
+        """,
+    )
+    floored.file(
+        "test_a.py",
+        """
+        def test_it(pg_cluster, pg_database):
+            name = pg_database.partition("@/")[2].partition("?")[0]
+            assert pg_cluster.sql("select title from book", dbname=name) == "by psql"
+        """,
+    )
+    ran = floored.pytest("-q", env={"HERMETIC_PG_CACHE": str(tmp_path / "cache"), "PYTHONPATH": "."})
+    assert ran.code == 0 and "1 passed" in ran.text, ran.text
+
+
 # The floor's own keys stand here for the case that it is installed as a plugin.
 INI = """\
 [pytest]
