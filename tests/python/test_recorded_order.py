@@ -288,6 +288,40 @@ print(json.dumps(text))
     assert all(word in text for word in words), text
 
 
+def test_a_loop_that_computes_until_a_sleeper_is_done_ends_when_replayed_too(told):
+    row = told("""
+def act():
+    done = []
+    thread = threading.Thread(target=lambda: (time.sleep(0.01), done.append(1)))
+    thread.start()
+    while not done:
+        pass
+    thread.join()
+    return done
+recorded, _ = timed(act, record="x.journal")
+print(json.dumps([recorded, timed(act, replay="x.journal")[0]]))
+""")
+    assert row == [[1], [1]]
+
+
+def test_locks_of_multiprocessing_replay_without_the_tests_that_made_some_before(project):
+    """Their names come from a generator that the process makes once, of random bytes."""
+    project.write(
+        test_locks="""
+        import multiprocessing, pytest
+
+        @pytest.mark.parametrize("number", range(2))
+        def test_lock(number):
+            pytest.fail(multiprocessing.Lock()._semlock.name or "nameless")
+        """
+    )
+    recorded = project.pytest("-q", "--hermetic-all", "--hermetic-record=journals")
+    assert recorded.outcomes() == {"failed": 2}, recorded.text
+    for journal in project.journals():
+        replayed = project.pytest("-q", f"--hermetic-replay={journal}")
+        assert replayed.outcomes()["failed"] == 1 and "Mismatch" not in replayed.text, replayed.text
+
+
 def test_a_failing_race_of_pytest_replays_to_the_same_failure(project):
     project.write(
         test_race="""

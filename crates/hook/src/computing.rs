@@ -54,8 +54,12 @@ impl Stillness {
     }
 }
 
-/// Whether the thread in that place waits for the next moment that anybody waits for.
+/// Whether the thread in that place waits for the next moment that anybody waits for, and no journal has another one next.
 fn is_next(locked: &mut Locked<'_>, slot: usize) -> bool {
+    let pedigree = locked.table().entries[slot].pedigree;
+    if locked.fetch_order().is_some_and(|order| order.next().is_some() && !order.is_in_next(pedigree)) {
+        return false;
+    }
     let table = locked.table();
     let waits = |entry: &&Entry| matches!(entry.state, State::Parked | State::Asleep) && entry.deadline_ns != NEVER;
     let next = table.entries[..table.high as usize].iter().filter(waits).map(|entry| entry.deadline_ns).min();

@@ -122,14 +122,14 @@ impl Watch {
             self.begin_ns = now_ns;
         }
         settle_waiting(locked, place.slot, || !is_any_ready(fds));
-        if locked.fetch_order().is_some_and(|order| order.next().is_some()) {
-            return leave_order(locked, place, fds, now_ns);
-        }
-        self.follow(locked, place, fds, now_ns);
         if self.deadline_ns == NEVER {
             self.period_ns =
                 self.stillness.outlast(locked, place).map_or(self.period_ns, |ns| self.period_ns.min(ns).max(FIRST_NS));
         }
+        if locked.fetch_order().is_some_and(|order| order.next().is_some()) {
+            return leave_order(locked, place, fds, now_ns);
+        }
+        self.follow(locked, place, fds, now_ns);
         break_deadlock(locked, place, fds, now_ns);
         None
     }

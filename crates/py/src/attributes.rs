@@ -23,9 +23,13 @@ enum Needs {
     Randomness,
 }
 
-/// module, attribute, fresh value, subsystem, and whether it is also set after a first import inside.
-const ROWS: [(&str, &str, Fresh, Needs, bool); 7] = [
+/// module, attribute, fresh value, subsystem, and whether it is also set after a first import inside. Behind a colon stands
+/// the way to the object of the module that has the attribute.
+const ROWS: [(&str, &str, Fresh, Needs, bool); 9] = [
     ("tempfile", "_name_sequence", Fresh::Nothing, Needs::Randomness, true),
+    // The names of semaphores come from a generator that is made anew where it belongs to another process.
+    ("multiprocessing.synchronize:SemLock._rand", "_rng_pid", Fresh::Nothing, Needs::Randomness, true),
+    ("multiprocessing.synchronize:SemLock._rand", "_rng", Fresh::Nothing, Needs::Randomness, true),
     // uuid1 and its relatives keep the last timestamp, and prefer a C function with a memory of its own.
     ("uuid", "_last_timestamp", Fresh::Nothing, Needs::Clock, true),
     ("uuid", "_last_timestamp_v6", Fresh::Nothing, Needs::Clock, true),
@@ -36,7 +40,7 @@ const ROWS: [(&str, &str, Fresh, Needs, bool); 7] = [
     ("logging", "_startTime", Fresh::Now, Needs::Clock, true),
 ];
 
-static NAMES: PyOnceLock<Vec<(Py<PyString>, Py<PyString>)>> = PyOnceLock::new();
+static NAMES: PyOnceLock<Vec<Names>> = PyOnceLock::new();
 
 /// Attributes set aside: the module's namespace, the name, and the value of the other world.
 pub struct Attributes {
@@ -51,23 +55,25 @@ impl Attributes {
         let py = modules.py();
         let names = names(py);
         let mut own = Attributes { aside: Vec::new(), absent: Vec::new() };
-        let mut module: Option<Bound<'_, PyAny>> = None;
+        let mut namespace = Namespace::Absent;
         for (row, (name, _, fresh, needs, _)) in ROWS.iter().enumerate() {
             if !(if *needs == Needs::Clock { clock } else { randomness }) {
                 continue;
             }
             // Rows of one module stand together, so it is looked up once.
             if row == 0 || ROWS[row - 1].0 != *name || ROWS[row - 1].3 != *needs {
-                module = modules.get_item(&names[row].0)?;
+                namespace = Namespace::find(modules, &names[row])?;
             }
-            let Some(module) = module.as_ref() else {
-                own.absent.push(row);
-                continue;
+            let namespace = match &namespace {
+                Namespace::Found(found) => found.clone(),
+                Namespace::Absent => {
+                    own.absent.push(row);
+                    continue;
+                }
+                Namespace::Other => continue,
             };
-            let Ok(module) = module.cast::<PyModule>() else { continue };
-            let namespace = module.dict();
-            let Some(old) = namespace.get_item(&names[row].1)? else { continue };
-            namespace.set_item(&names[row].1, value(py, *fresh, now_ns, &old)?)?;
+            let Some(old) = namespace.get_item(&names[row].attribute)? else { continue };
+            namespace.set_item(&names[row].attribute, value(py, *fresh, now_ns, &old)?)?;
             own.aside.push((namespace.unbind(), row, old.unbind()));
         }
         Ok(own)
@@ -78,7 +84,7 @@ impl Attributes {
         let names = names(py);
         for (namespace, row, other) in &mut self.aside {
             let namespace = namespace.bind(py);
-            let name = &names[*row].1;
+            let name = &names[*row].attribute;
             if let Some(current) = namespace.get_item(name)? {
                 namespace.set_item(name, &*other)?;
                 *other = current.unbind();
@@ -96,11 +102,9 @@ impl Attributes {
             if !after {
                 continue;
             }
-            let Some(module) = modules.get_item(&names[*row].0)? else { continue };
-            let Ok(module) = module.cast_into::<PyModule>() else { continue };
-            let namespace = module.dict();
-            if let Some(old) = namespace.get_item(&names[*row].1)? {
-                namespace.set_item(&names[*row].1, value(py, fresh, real_now_ns(), &old)?)?;
+            let Namespace::Found(namespace) = Namespace::find(modules, &names[*row])? else { continue };
+            if let Some(old) = namespace.get_item(&names[*row].attribute)? {
+                namespace.set_item(&names[*row].attribute, value(py, fresh, real_now_ns(), &old)?)?;
             }
         }
         Ok(())
@@ -131,11 +135,50 @@ pub fn clock_holder(modules: &Bound<'_, PyDict>) -> PyResult<Option<&'static str
     Ok(None)
 }
 
-fn names(py: Python<'_>) -> &[(Py<PyString>, Py<PyString>)] {
+/// The words of a row as Python has them.
+struct Names {
+    module: Py<PyString>,
+    /// From the module to the object that has the attribute.
+    path: Vec<Py<PyString>>,
+    attribute: Py<PyString>,
+}
+
+fn names(py: Python<'_>) -> &[Names] {
     NAMES.get_or_init(py, || {
         let intern = |text: &str| PyString::intern(py, text).unbind();
-        ROWS.iter().map(|(module, name, ..)| (intern(module), intern(name))).collect()
+        let rows = ROWS.iter().map(|(owner, attribute, ..)| {
+            let (module, path) = owner.split_once(':').unwrap_or((owner, ""));
+            let path = path.split('.').filter(|name| !name.is_empty()).map(intern).collect();
+            Names { module: intern(module), path, attribute: intern(attribute) }
+        });
+        rows.collect()
     })
+}
+
+/// Where a row's attribute is kept.
+enum Namespace<'py> {
+    Found(Bound<'py, PyDict>),
+    /// The module is not loaded.
+    Absent,
+    /// The module is not what we know.
+    Other,
+}
+
+impl<'py> Namespace<'py> {
+    fn find(modules: &Bound<'py, PyDict>, names: &Names) -> PyResult<Namespace<'py>> {
+        let py = modules.py();
+        let Some(mut owner) = modules.get_item(&names.module)? else { return Ok(Namespace::Absent) };
+        if names.path.is_empty() {
+            return Ok(owner.cast::<PyModule>().map_or(Namespace::Other, |module| Namespace::Found(module.dict())));
+        }
+        for name in &names.path {
+            let Ok(next) = owner.getattr(name) else { return Ok(Namespace::Other) };
+            owner = next;
+        }
+        let found =
+            owner.getattr(pyo3::intern!(py, "__dict__")).ok().and_then(|found| found.cast_into::<PyDict>().ok());
+        Ok(found.map_or(Namespace::Other, Namespace::Found))
+    }
 }
 
 fn value<'py>(py: Python<'py>, fresh: Fresh, now_ns: i64, old: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
