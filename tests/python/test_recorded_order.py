@@ -14,7 +14,7 @@ import pytest
 REPLAYS = 20
 
 HEADER = f"""
-import asyncio, json, os, queue, socket, sys, threading, time, warnings
+import asyncio, json, os, queue, select, socket, sys, threading, time, warnings
 import hermetic
 
 warnings.simplefilter("ignore")
@@ -168,6 +168,39 @@ RACES = {
                 for thread in threads:
                     thread.join()
             return seen
+    """,
+    "a loop that only looks": """
+        def act():
+            here, there = socket.socketpair()
+            def send():
+                time.sleep(0.002)
+                there.send(b"x")
+            with here, there:
+                thread = threading.Thread(target=send)
+                thread.start()
+                looks = 0
+                while not select.select([here], [], [], 0)[0]:
+                    looks += 1
+                thread.join()
+            return looks
+    """,
+    "a look at what another takes": """
+        def act():
+            here, there = socket.socketpair()
+            taken = []
+            def take():
+                for _ in range(5):
+                    taken.append(here.recv(1).decode())
+            with here, there:
+                thread = threading.Thread(target=take)
+                thread.start()
+                for letter in "abcde":
+                    time.sleep(0.001)
+                    there.send(letter.encode())
+                    while select.select([here], [], [], None if not taken else 0.001)[0]:
+                        taken.append("seen")
+                thread.join()
+            return taken
     """,
 }
 

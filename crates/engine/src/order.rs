@@ -46,6 +46,8 @@ pub struct RecordedWait {
     pub end: Option<End>,
     /// Which turn its end is.
     pub turn: u32,
+    /// So many calls of the thread that might have waited did not, since the wait before.
+    looks: u32,
     is_used: bool,
 }
 
@@ -93,12 +95,25 @@ pub enum Begun {
     Free,
 }
 
+/// What a call that looks before it waits did when recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Glanced {
+    /// It did not wait.
+    Looked,
+    /// It let others run, and looked again.
+    Yielded,
+    /// It waited.
+    Waited,
+}
+
 /// A thread's waits.
 #[derive(Default)]
 struct Line {
     waits: Vec<u32>,
     /// The first that was not made yet.
     next: usize,
+    /// Calls that might have waited and did not, since the last that was made.
+    looks: u32,
     /// The one that it is in.
     current: Option<u32>,
 }
@@ -122,8 +137,17 @@ pub struct Order {
 #[derive(Default)]
 pub struct Builder {
     order: Order,
-    /// By the journal's number: each thread's pedigree, and its wait that has not ended.
-    threads: HashMap<u32, (u64, Option<u32>)>,
+    /// By the journal's number.
+    threads: HashMap<u32, Reading>,
+}
+
+/// A thread while its journal is read.
+struct Reading {
+    pedigree: u64,
+    /// Its wait that has not ended.
+    open: Option<u32>,
+    /// Its calls that did not wait, since the last that did.
+    looks: u32,
 }
 
 impl Builder {
@@ -139,21 +163,26 @@ impl Builder {
             Event::ThreadStart { thread, pedigree, .. } => self.start(thread, pedigree),
             Event::Wait { thread, kind, duration_ns, .. } => {
                 let asked = Asked { kind, site, duration_ns };
-                let open = self.threads.get(&thread).and_then(|(_, open)| *open);
+                let open = self.threads.get(&thread).and_then(|reading| reading.open);
                 if open.is_some_and(|open| self.order.waits[open as usize].is_like(&asked)) {
                     // It goes on after a sandbox above this one was entered or left.
                     return;
                 }
                 let index = self.push(thread, Some(asked));
-                if let Some((_, open)) = self.threads.get_mut(&thread) {
-                    *open = index;
+                if let Some(reading) = self.threads.get_mut(&thread) {
+                    reading.open = index;
+                }
+            }
+            Event::Looks { thread, count } => {
+                if let Some(reading) = self.threads.get_mut(&thread) {
+                    reading.looks = reading.looks.saturating_add(count);
                 }
             }
             Event::Wake { thread, how, by } => {
-                let open = self.threads.get_mut(&thread).and_then(|(_, open)| open.take());
+                let open = self.threads.get_mut(&thread).and_then(|reading| reading.open.take());
                 let Some(index) = open.or_else(|| self.push(thread, None)) else { return };
                 let by = match (how, u32::try_from(by)) {
-                    (Wake::Woken, Ok(by)) => self.threads.get(&by).map_or(OUTSIDE, |(pedigree, _)| *pedigree),
+                    (Wake::Woken, Ok(by)) => self.threads.get(&by).map_or(OUTSIDE, |reading| reading.pedigree),
                     (Wake::Woken, Err(_)) => OUTSIDE,
                     _ => NOBODY,
                 };
@@ -166,14 +195,15 @@ impl Builder {
     }
 
     fn start(&mut self, thread: u32, pedigree: u64) {
-        self.threads.insert(thread, (pedigree, None));
+        self.threads.insert(thread, Reading { pedigree, open: None, looks: 0 });
         self.order.lines.entry(pedigree).or_default();
     }
 
     fn push(&mut self, thread: u32, asked: Option<Asked>) -> Option<u32> {
-        let pedigree = self.threads.get(&thread)?.0;
+        let reading = self.threads.get_mut(&thread)?;
+        let (pedigree, looks) = (reading.pedigree, core::mem::take(&mut reading.looks));
         let index = self.order.waits.len() as u32;
-        self.order.waits.push(RecordedWait { pedigree, asked, end: None, turn: u32::MAX, is_used: false });
+        self.order.waits.push(RecordedWait { pedigree, asked, end: None, turn: u32::MAX, looks, is_used: false });
         self.order.lines.get_mut(&pedigree)?.waits.push(index);
         Some(index)
     }
@@ -203,6 +233,20 @@ impl Order {
                 self.is_parted = true;
                 Begun::Parted(self.expected(pedigree).copied())
             }
+        }
+    }
+
+    /// A thread makes a call that looks before it waits. What it did when recorded, if the journal says.
+    pub fn glance(&mut self, pedigree: u64, asked: &Asked) -> Option<Glanced> {
+        let line = self.lines.get_mut(&pedigree).filter(|_| !self.is_parted)?;
+        let wait = &self.waits[*line.waits.get(line.next)? as usize];
+        if line.looks < wait.looks {
+            line.looks += 1;
+            return Some(Glanced::Looked);
+        }
+        match wait.end.filter(|_| wait.is_like(asked))?.how {
+            Wake::Turn => Some(Glanced::Yielded),
+            _ => Some(Glanced::Waited),
         }
     }
 
@@ -249,7 +293,7 @@ impl Order {
             waits[index as usize].is_used = true;
         }
         line.current = Some(line.waits[place]);
-        line.next = place + 1;
+        (line.next, line.looks) = (place + 1, 0);
         self.skip_used();
     }
 

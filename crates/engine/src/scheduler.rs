@@ -195,14 +195,23 @@ impl Scheduler<'_> {
     /// The holder of the baton lets the seed decide between itself and the threads that are ready. True: it goes on; false: it
     /// is ready itself now.
     pub fn offer_baton(&mut self, slot: usize) -> bool {
-        let process = self.entries[slot].process;
-        let is_ready = |entry: &Entry| entry.state == State::Ready && entry.process == process;
-        if !self.has_baton(slot) || !self.entries.iter().any(is_ready) {
+        if !self.has_baton(slot) || !self.is_awaited(slot) {
             return true;
         }
+        self.step_aside(slot);
+        false
+    }
+
+    /// The holder of the baton gives it up and waits for its turn.
+    pub fn step_aside(&mut self, slot: usize) {
         self.give_up_baton(slot);
         self.entries[slot].state = State::Ready;
-        false
+    }
+
+    /// Whether another thread of the process could run if this one gave the baton up.
+    pub fn is_awaited(&self, slot: usize) -> bool {
+        let process = self.entries[slot].process;
+        self.entries.iter().any(|entry| entry.state == State::Ready && entry.process == process)
     }
 
     /// Whether the thread holds its process's baton.

@@ -67,6 +67,8 @@ pub struct Level {
     ticks_before_chance: Option<u64>,
     /// What deadlines count from.
     pub(crate) basis: Option<Basis>,
+    /// Calls that might have waited and did not, as far as no journal has them yet.
+    pub(crate) looks: u32,
     /// Readings since time last moved, as this thread saw it.
     pub(crate) still: u64,
     pub(crate) moves_seen: u64,
@@ -96,6 +98,7 @@ impl Level {
         tentative: None,
         ticks_before_chance: None,
         basis: None,
+        looks: 0,
         still: 0,
         moves_seen: 0,
         is_keyed: false,
@@ -116,6 +119,7 @@ impl Level {
         self.tentative = None;
         self.ticks_before_chance = None;
         self.basis = None;
+        self.looks = 0;
         (self.still, self.moves_seen) = (0, 0);
         self.is_keyed = false;
         self.pace = Pace::UNKNOWN;

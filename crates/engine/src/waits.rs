@@ -3,6 +3,7 @@
 use crate::finding::blank;
 use crate::host::Host;
 use crate::order::{Asked, Order, RecordedWait, NOBODY, OUTSIDE};
+use crate::recorder::Recorder;
 use crate::sandbox::{lock, write_site, Mode, Sandbox, Tape};
 use crate::sites::NATIVE;
 use crate::thread::Thread;
@@ -99,23 +100,37 @@ impl Sandbox {
         Some(Asked { kind, site, duration_ns: ns.map_or(-1, |ns| ns.max(0)) })
     }
 
+    /// Counts a call of the thread that might have waited and did not.
+    pub fn count_look(&self, thread: &mut Thread) {
+        let level = self.level(thread);
+        level.looks = level.looks.saturating_add(1);
+    }
+
     /// Writes down that a wait began.
     pub fn record_wait(&self, thread: &mut Thread, asked: &Asked) {
-        let number = self.level(thread).number;
-        if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
-            let Asked { kind, site, duration_ns } = *asked;
-            recorder.append(&Event::Wait { thread: number, site, kind, duration_ns });
-        }
+        let Asked { kind, site, duration_ns } = *asked;
+        self.record_order(thread, |_, thread| Event::Wait { thread, site, kind, duration_ns });
     }
 
     /// Writes down that the thread goes on; `by` is the pedigree of who ended its wait, [`NOBODY`] or [`OUTSIDE`].
     pub fn record_wake(&self, thread: &mut Thread, how: Wake, by: u64) {
-        let number = self.level(thread).number;
-        if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
+        self.record_order(thread, |recorder, thread| {
             let by = if matches!(by, NOBODY | OUTSIDE) { None } else { recorder.thread(by) };
             let by = by.and_then(|by| i32::try_from(by).ok()).unwrap_or(-1);
-            recorder.append(&Event::Wake { thread: number, how, by });
+            Event::Wake { thread, how, by }
+        });
+    }
+
+    /// Writes down what concerns the order of threads, after the calls of this one that did not wait.
+    fn record_order(&self, thread: &mut Thread, event: impl FnOnce(&mut Recorder, u32) -> Event<'static>) {
+        let level = self.level(thread);
+        let (number, count) = (level.number, core::mem::take(&mut level.looks));
+        let Tape::Recorder(recorder) = &mut *lock(&self.tape) else { return };
+        if count > 0 {
+            recorder.append(&Event::Looks { thread: number, count });
         }
+        let event = event(recorder, number);
+        recorder.append(&event);
     }
 
     /// Tells that the threads left the recorded order: the calling one `asked` for a wait, or started a thread (none), that

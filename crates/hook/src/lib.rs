@@ -8,6 +8,7 @@
 //! * [`guard`] is how each hook begins; [`threads`] keeps the records of threads; [`fork`] carries both over a fork
 //! * [`parking`] makes waits virtual over the [`page`] that processes share; [`settle`] carries decisions out, [`watch`] looks
 //!   after what rings no bell, [`computing`] after those who hold time still
+//! * [`glance`] gives others their turn at calls that need not wait
 //! * [`inherit`] lets started programs take part; [`views`] shows clocks to servers that follow them, where [`follower`] reads them
 //! * [`timers`] are timers that are descriptors
 //! * [`wait`], [`condition`], [`address`], [`descriptors`], [`openssl`], [`sink`] convert at the edge
@@ -30,6 +31,7 @@ mod follower;
 mod foreign;
 mod fork;
 mod front;
+mod glance;
 mod guard;
 mod host;
 mod host_lock;

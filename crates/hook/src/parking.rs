@@ -14,7 +14,7 @@ use crate::watch::{Looked, Watch};
 use crate::{children, fork, jumps, pipes, threads};
 use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::host::Host;
-use hermetic_engine::order::{Asked, Begun, Order, RecordedWait, NOBODY, OUTSIDE};
+use hermetic_engine::order::{Asked, Begun, Glanced, Order, RecordedWait, NOBODY, OUTSIDE};
 use hermetic_engine::scheduler::{Ended, Entry, Outcome, State, NEVER};
 use hermetic_engine::thread::{Seat, LEVELS_MAX};
 use hermetic_engine::waits::Pace;
@@ -189,7 +189,7 @@ fn takes_part(sandbox: &Sandbox) -> bool {
 }
 
 /// The calling thread's place; it sits down if it has none in this epoch.
-fn place_of(thread: &mut Thread) -> Option<Place> {
+pub fn place_of(thread: &mut Thread) -> Option<Place> {
     let page = page_now()?;
     if is_over(page) {
         abandon();
@@ -505,7 +505,7 @@ pub fn park(kind: WaitKind, channel: usize, ns: Option<i64>, attempt: impl FnOnc
 }
 
 /// What a journal knows the wait by.
-fn ask(call: &mut Call, kind: WaitKind, ns: Option<i64>) -> Option<Asked> {
+pub fn ask(call: &mut Call, kind: WaitKind, ns: Option<i64>) -> Option<Asked> {
     let (sandbox, thread) = call.parts();
     sandbox.ask(thread, &Registered, kind, ns)
 }
@@ -705,7 +705,7 @@ pub fn take_turn(locked: &mut Locked<'_>, place: &Place) -> Option<Ended> {
 
 /// Waits for descriptors with `ppoll`, or for `ns` to pass. The caller has found none of them ready. `fds` has one more place
 /// at its end than the program's list. None: the wait is not ours to make.
-pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) -> Option<Waited> {
+pub fn poll(kind: WaitKind, fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) -> Option<Waited> {
     let errno = kernel::errno();
     let mut call = Call::enter()?;
     if !takes_part(call.sandbox) {
@@ -713,7 +713,7 @@ pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) ->
     }
     let holds_host = call.thread().seat.is_host && Registered.is_running();
     let place = place_of(call.thread())?;
-    let asked = ask(&mut call, WaitKind::Poll, ns);
+    let asked = ask(&mut call, kind, ns);
     let deadline_ns = place.deadline(ns);
     let begun;
     let pipe = pipes::of(place.slot);
@@ -736,7 +736,9 @@ pub fn poll(fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) ->
     }
     tell_journal(&mut call, asked, begun);
     drop(call);
-    let (ended, is_interrupted) = await_descriptors(place, fds, mask, place.real_deadline(deadline_ns));
+    // A read may be answered by whoever holds the other end; nothing tells who that is.
+    let watch = Watch::begin(place.real_deadline(deadline_ns)).open(kind == WaitKind::Socket);
+    let (ended, is_interrupted) = await_descriptors(place, watch, fds, mask, deadline_ns);
     place.page.cell(place.slot).pipe.store(-1, Ordering::Release);
     WAITING.fetch_sub(1, Ordering::AcqRel);
     Some(conclude(place, deadline_ns, ended, is_interrupted, errno))
@@ -768,12 +770,12 @@ fn announce(place: &Place) {
 
 fn await_descriptors(
     place: Place,
+    mut watch: Watch,
     fds: &mut [pollfd],
     mask: *const libc::sigset_t,
-    real_deadline_ns: i64,
+    deadline_ns: i64,
 ) -> (Ended, bool) {
     let own = fds.len() - 1;
-    let mut watch = Watch::begin(real_deadline_ns);
     let is_back = &place.page.cell(place.slot).is_back;
     let mut has_news = true;
     loop {
@@ -795,8 +797,17 @@ fn await_descriptors(
         let is_interrupted = count < 0 && kernel::errno() == libc::EINTR;
         // From here to the next round it may sleep for the page's lock, which is no wait for what may come.
         is_back.store(1, Ordering::SeqCst);
-        if count < 0 || fds[..own].iter().any(|fd| fd.revents != 0) {
+        if count < 0 {
             return (end_announced(place), is_interrupted);
+        }
+        if fds[..own].iter().any(|fd| fd.revents != 0) {
+            let ended = end_announced(place);
+            // Whoever had its turn before may have taken what was there. A journal tells of no wait that ended for nothing.
+            if !place.is_real || !is_from_kernel(ended) || is_any_ready(&mut fds[..own]) {
+                return (ended, false);
+            }
+            wait_on(place, deadline_ns);
+            continue;
         }
         has_news = count > 0;
         if has_news {
@@ -808,6 +819,20 @@ fn await_descriptors(
             Looked::Over(ended) => return (ended, false),
             Looked::Signalled => return (end_announced(place), true),
         }
+    }
+}
+
+fn is_from_kernel(ended: Ended) -> bool {
+    ended == Ended { outcome: Outcome::Signalled, by: NOBODY }
+}
+
+/// A thread that had come back from the kernel waits on.
+fn wait_on(place: Place, deadline_ns: i64) {
+    let mut locked = place.page.lock();
+    if !is_stale(&place) {
+        announce(&place);
+        locked.scheduler().wait(place.slot, 0, deadline_ns, true, false);
+        settle_waiting(&mut locked, place.slot, || true);
     }
 }
 
@@ -988,6 +1013,28 @@ pub fn when_ready<R>(fd: i32, events: i16, act: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Whether the calling thread waits for its turn where it waits for the descriptor: it runs interpreted code, has given the
+/// interpreter's lock away, and is not alone.
+#[inline]
+pub fn takes_turns(fd: i32) -> bool {
+    has_company() && threads::seat().is_some_and(|seat| seat.is_host) && is_host_lock_given_away() && waits(fd)
+}
+
+fn is_host_lock_given_away() -> bool {
+    // The host is asked without our hooks in between (H5).
+    Call::enter().is_some_and(|call| takes_part(call.sandbox) && !Registered.is_running())
+}
+
+/// Whether calls on the descriptor wait where there is nothing: it is no file, and not told to return at once.
+fn waits(fd: i32) -> bool {
+    let mut stat = core::mem::MaybeUninit::<libc::stat64>::zeroed();
+    // SAFETY: valid for writing.
+    let error = unsafe { libc::fstat64(fd, stat.as_mut_ptr()) };
+    // SAFETY: zeroed, or filled by the call.
+    let kind = unsafe { stat.assume_init() }.st_mode & libc::S_IFMT;
+    error == 0 && !matches!(kind, libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK) && !never_waits(fd)
+}
+
 /// Whether calls on the descriptor return at once when it is not ready.
 fn never_waits(fd: i32) -> bool {
     // SAFETY: only asks.
@@ -1093,6 +1140,33 @@ pub fn offer_turn_now() {
     drop(call);
     await_turn(place, false);
     WAITING.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// What a call that looks before it waits did when recorded, if a journal says.
+pub fn glance(place: &Place, asked: &Asked) -> Option<Glanced> {
+    let mut locked = place.page.lock();
+    let pedigree = locked.table().entries[place.slot].pedigree;
+    locked.fetch_order()?.glance(pedigree, asked)
+}
+
+/// The calling thread, which need not wait, lets others run until it is its turn again.
+pub fn step_aside(mut call: Call, place: Place, asked: Option<Asked>) {
+    let begun;
+    {
+        let mut locked = place.page.lock();
+        if is_stale(&place) {
+            return;
+        }
+        begun = locked.scheduler().begin_recorded(place.slot, asked.as_ref(), false);
+        WAITING.fetch_add(1, Ordering::SeqCst);
+        locked.scheduler().step_aside(place.slot);
+        settle(&mut locked);
+    }
+    tell_journal(&mut call, asked, begun);
+    drop(call);
+    await_turn(place, false);
+    WAITING.fetch_sub(1, Ordering::AcqRel);
+    note_turn(&place, Wake::Turn, NOBODY);
 }
 
 /// In a cell: the signal has a handler, and is meant for this thread.

@@ -52,6 +52,8 @@ pub struct Watch {
     misses: u32,
     /// Who holds time still.
     stillness: Stillness,
+    /// Somebody outside can end the wait, whatever its descriptors look like.
+    is_open: bool,
 }
 
 impl Watch {
@@ -63,7 +65,13 @@ impl Watch {
             begin_ns: 0,
             misses: 0,
             stillness: Stillness::default(),
+            is_open: false,
         }
+    }
+
+    /// The same for a wait that may never be called a deadlock.
+    pub fn open(self, is_open: bool) -> Watch {
+        Watch { is_open, ..self }
     }
 
     /// How long to sleep before the next look.
@@ -130,7 +138,7 @@ impl Watch {
             return leave_order(locked, place, fds, now_ns);
         }
         self.follow(locked, place, fds, now_ns);
-        break_deadlock(locked, place, fds, now_ns);
+        break_deadlock(locked, place, fds, now_ns, self.is_open);
         None
     }
 
@@ -262,13 +270,13 @@ fn patience(order: &Order, next: &RecordedWait, least_ns: i64) -> i64 {
     }
 }
 
-fn break_deadlock(locked: &mut Locked<'_>, place: &Place, fds: &mut [pollfd], now_ns: i64) {
+fn break_deadlock(locked: &mut Locked<'_>, place: &Place, fds: &mut [pollfd], now_ns: i64, is_open: bool) {
     let since_ns = locked.table().deadlock_real_ns;
     if since_ns == 0 {
         return;
     }
     let page = locked.page;
-    page.cell(place.slot).is_inside.store(u32::from(inside::are_all(fds)), Ordering::Relaxed);
+    page.cell(place.slot).is_inside.store(u32::from(!is_open && inside::are_all(fds)), Ordering::Relaxed);
     if now_ns - since_ns < limit(locked) {
         return;
     }

@@ -39,6 +39,8 @@ pub(crate) fn value(event: &Event<'_>) -> String {
         Event::Entropy { bytes, .. } => bytes_text(bytes),
         Event::Wait { kind, duration_ns, .. } if duration_ns < 0 => format!("{}, no limit", kind.name()),
         Event::Wait { kind, duration_ns, .. } => format!("{} {}", kind.name(), text::duration(duration_ns)),
+        Event::Looks { count: 1, .. } => "1 call that did not wait".to_string(),
+        Event::Looks { count, .. } => format!("{count} calls that did not wait"),
         Event::Jump { to_ns, .. } => text::date(to_ns),
         Event::ThreadStart { parent, ordinal, .. } => format!("starts, child {ordinal} of thread {parent}"),
         Event::ThreadEnd { .. } => "ends".to_string(),

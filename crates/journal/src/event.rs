@@ -140,6 +140,12 @@ pub enum Event<'a> {
         kind: WaitKind,
         duration_ns: i64,
     },
+    /// So many calls that might have waited did not, since the thread's last wait: they found what they waited for, or were
+    /// only asked to look. Stands before the next wait.
+    Looks {
+        thread: u32,
+        count: u32,
+    },
     /// The clock moved by other means than a reading, to this wall time in nanoseconds since the epoch.
     Jump {
         thread: u32,
@@ -233,6 +239,7 @@ impl Event<'_> {
             Event::Clock { thread, .. }
             | Event::Entropy { thread, .. }
             | Event::Wait { thread, .. }
+            | Event::Looks { thread, .. }
             | Event::Jump { thread, .. }
             | Event::ThreadStart { thread, .. }
             | Event::ThreadEnd { thread }

@@ -31,6 +31,8 @@ impl<'a> Record<'a> {
                 Record::new(number::ENTROPY, importing, &[thread.into(), site.into(), source as u64], &[bytes]),
             Event::Wait { thread, site, kind, duration_ns } =>
                 Record::new(number::WAIT, false, &[thread.into(), site.into(), kind as u64, zigzag(duration_ns)], &[]),
+            Event::Looks { thread, count } =>
+                Record::new(number::LOOKS, false, &[thread.into(), count.into()], &[]),
             Event::Jump { thread, site, to_ns, reason } =>
                 Record::new(number::JUMP, false, &[thread.into(), site.into(), zigzag(to_ns), reason as u64], &[]),
             Event::ThreadStart { thread, parent, ordinal, pedigree } =>
@@ -105,6 +107,7 @@ impl<'a> Record<'a> {
             number::WAKE => Event::Wake {
                 thread: thread?, how: Wake::from_number(i[1]).ok_or("an unknown reason to go on")?, by: signed(i[2])?,
             },
+            number::LOOKS => Event::Looks { thread: thread?, count: site? },
             _ => return Err("an unknown kind"),
         })
     }

@@ -60,7 +60,7 @@ const SITE: Field = field("site", Type::Count);
 const PORT: Field = field("port", Type::Signed);
 const STATUS: Field = field("status", Type::Signed);
 
-/// Numbers of the kinds. 15 to 31 are kept free for socket bytes.
+/// Numbers of the kinds. 16 to 31 are kept free for socket bytes.
 pub mod number {
     pub const CLOCK: u8 = 1;
     pub const ENTROPY: u8 = 2;
@@ -76,6 +76,7 @@ pub mod number {
     pub const CHILD_EXIT: u8 = 12;
     pub const NOTE: u8 = 13;
     pub const WAKE: u8 = 14;
+    pub const LOOKS: u8 = 15;
 }
 
 /// All kinds; the row of a kind is its number minus one.
@@ -164,14 +165,15 @@ pub const KINDS: &[Kind] = &[
         fields: &[THREAD, field("how", Type::Name(Wake::NAMES)), field("by", Type::Signed)],
         can_import: false,
     },
+    Kind { number: number::LOOKS, name: "looks", fields: &[THREAD, field("count", Type::Count)], can_import: false },
 ];
 
-/// The last kind that journals of this version have: format 2 had no wake-ups.
+/// The last kind that journals of this version have: format 2 had no order of threads.
 pub const fn last_kind(version: u32) -> u8 {
     if version == crate::FORMAT_VERSION_MIN {
         number::NOTE
     } else {
-        number::WAKE
+        number::LOOKS
     }
 }
 

@@ -48,6 +48,8 @@ fn events() -> Vec<Event<'static>> {
         Event::ChildExit { thread: 0, site: 4, child: 1, status: 9 },
         Event::State { thread: 0, name: "random", bytes: &[1; 2504] },
         Event::ThreadEnd { thread: 1 },
+        Event::Looks { thread: 0, count: 1 },
+        Event::Looks { thread: 0, count: 300 },
         Event::Wait { thread: 0, site: 4, kind: WaitKind::Lock, duration_ns: -1 },
         Event::Wake { thread: 0, how: Wake::Woken, by: 1 },
         Event::Wake { thread: 0, how: Wake::Woken, by: -1 },

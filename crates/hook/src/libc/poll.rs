@@ -3,10 +3,12 @@
 //! Always the real thing once, without waiting; then the wait, on the real descriptors and a bell of ours; then the real
 //! thing again, which tells the program what is ready.
 
+use crate::glance::{Glance, Verdict};
 use crate::parking::{self, Waited};
 use crate::table::hooks;
 use crate::{follower, guard, timers, wait};
 use core::ffi::{c_int, c_ulong};
+use hermetic_journal::WaitKind;
 use hermetic_model::clock;
 use hermetic_sys::clock::set_errno;
 use hermetic_sys::map::Region;
@@ -69,6 +71,18 @@ impl Limit {
 pub fn wait_until(
     limit: Limit,
     mask: *const sigset_t,
+    look: impl FnMut() -> c_int,
+    fill: impl FnMut(&mut Region<pollfd>),
+    real: impl FnOnce(Limit) -> c_int,
+) -> c_int {
+    wait_until_for(WaitKind::Poll, limit, mask, look, fill, real)
+}
+
+/// The same; a journal knows the wait by its `kind`.
+pub fn wait_until_for(
+    kind: WaitKind,
+    limit: Limit,
+    mask: *const sigset_t,
     mut look: impl FnMut() -> c_int,
     mut fill: impl FnMut(&mut Region<pollfd>),
     real: impl FnOnce(Limit) -> c_int,
@@ -77,21 +91,32 @@ pub fn wait_until(
         return follower::waiting(limit.as_ns(), || real(limit));
     }
     timers::expire_due();
+    let mut left_ns = limit.as_ns();
+    let mut glance = Glance::new(kind);
     if limit == Limit::Now {
+        glance.judge(left_ns, || true);
         return real(limit);
     }
-    let mut left_ns = limit.as_ns();
     loop {
-        let answer = look();
-        if answer != 0 {
-            return answer;
+        // Looking may take what is there, so a call that is to look again has not looked yet.
+        match glance.judge(left_ns, || is_ready(&mut fill)) {
+            Verdict::Judge => continue,
+            Verdict::Wait => {}
+            Verdict::Keep => return really(left_ns, real),
+            Verdict::Look => {
+                let answer = look();
+                if answer != 0 {
+                    return answer;
+                }
+            }
         }
         let mut fds = Region::new();
         fill(&mut fds);
         fds.push(pollfd { fd: -1, events: 0, revents: 0 });
+        glance.waited();
         let begin = wait::elapsed();
         let timer_ns = timers::sooner_than(left_ns);
-        match parking::poll(fds.as_mut_slice(), timer_ns.or(left_ns), mask) {
+        match parking::poll(kind, fds.as_mut_slice(), timer_ns.or(left_ns), mask) {
             None => return really(left_ns, real),
             // Time has come to a timer, and the descriptor tells.
             Some(Waited::TimedOut) if timer_ns.is_some() => {
@@ -109,6 +134,13 @@ pub fn wait_until(
             Some(Waited::Deadlock) => return 0,
         }
     }
+}
+
+/// Whether one of the descriptors is ready that `fill` lists.
+fn is_ready(fill: impl FnOnce(&mut Region<pollfd>)) -> bool {
+    let mut fds = Region::new();
+    fill(&mut fds);
+    parking::is_any_ready(fds.as_mut_slice())
 }
 
 /// What is left of a wait that moved when `moved_ns` were left of it, or of the shorter one for a timer.

@@ -1,6 +1,6 @@
 //! `<sys/socket.h>`: connections, addressed sends, and data on connections from before the sandbox.
 
-use super::poll::{wait_until, Limit};
+use super::poll::{wait_until_for, Limit};
 use crate::address::Address;
 use crate::guard::Call;
 use crate::host::Registered;
@@ -8,6 +8,7 @@ use crate::table::hooks;
 use crate::{descriptors, follower, network, outside, parking, threads};
 use core::ffi::{c_int, c_uint, c_void};
 use core::net::IpAddr;
+use hermetic_journal::WaitKind;
 use hermetic_model::clock;
 use hermetic_policy::Target;
 use hermetic_sys::clock::set_errno;
@@ -242,12 +243,14 @@ pub unsafe extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_ui
     unsafe { real::sendmmsg(fd, messages, allowed, flags) }
 }
 
-/// Runs a call that takes something from a descriptor, with the limit that the program may have set for it.
+/// Runs a call that takes something from a descriptor, with the limit that the program may have set for it. Where threads take
+/// turns it is not taken before it is the thread's turn: another may look in the meantime.
 #[inline]
-pub fn receiving<R: From<i8>>(fd: c_int, act: impl FnOnce() -> R) -> R {
+pub fn receiving<R: From<i8>>(fd: c_int, flags: c_int, act: impl FnOnce() -> R) -> R {
     match descriptors::is_limited(fd).then(|| limit_of(fd)).flatten() {
-        None => parking::when_ready(fd, libc::POLLIN, act),
         Some(limit) => receive_within(fd, limit, act),
+        None if flags & libc::MSG_DONTWAIT == 0 && parking::takes_turns(fd) => receive_within(fd, Limit::Never, act),
+        None => parking::when_ready(fd, libc::POLLIN, act),
     }
 }
 
@@ -267,31 +270,17 @@ fn limit_of(fd: c_int) -> Option<Limit> {
 }
 
 fn receive_within<R: From<i8>>(fd: c_int, limit: Limit, act: impl FnOnce() -> R) -> R {
-    let look = move || c_int::from(parking::is_any_ready(&mut [pollfd { fd, events: libc::POLLIN, revents: 0 }]));
-    let mut is_real = false;
-    let ready = match look() {
-        0 => wait_until(
-            limit,
-            core::ptr::null(),
-            look,
-            |fds| {
-                fds.push(pollfd { fd, events: libc::POLLIN, revents: 0 });
-            },
-            |_| {
-                is_real = true;
-                1
-            },
-        ),
-        ready => ready,
-    };
+    let awaited = pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let look = || c_int::from(parking::is_any_ready(&mut [awaited]));
+    // A wait that is not ours to make is the call's own.
+    let ready = wait_until_for(WaitKind::Socket, limit, core::ptr::null(), look, |fds| _ = fds.push(awaited), |_| 1);
     match ready {
-        // The kernel calls a limit that was reached "try again".
         0 => {
-            set_errno(libc::EAGAIN);
+            // The kernel calls a limit that was reached "try again". Without one it was a deadlock.
+            set_errno(if limit == Limit::Never { libc::EINTR } else { libc::EAGAIN });
             R::from(-1)
         }
         ..0 => R::from(-1),
-        _ if is_real => parking::when_ready(fd, libc::POLLIN, act),
         _ => act(),
     }
 }
@@ -329,13 +318,13 @@ pub unsafe extern "C" fn recvmmsg(
             unsafe { real::recvmmsg(fd, messages, count, flags | libc::MSG_WAITFORONE, core::ptr::null_mut()) }
         }),
         // SAFETY: the arguments are the program's.
-        _ => receiving(fd, || unsafe { real::recvmmsg(fd, messages, count, flags, timeout) }),
+        _ => receiving(fd, flags, || unsafe { real::recvmmsg(fd, messages, count, flags, timeout) }),
     }
 }
 
 pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the arguments are the program's.
-    let count = received(fd, receiving(fd, || unsafe { real::recv(fd, buffer, len, flags) }));
+    let count = received(fd, receiving(fd, flags, || unsafe { real::recv(fd, buffer, len, flags) }));
     follower::received(count);
     count
 }
@@ -348,7 +337,7 @@ pub unsafe extern "C" fn recvfrom(
     address: *mut sockaddr,
     address_len: *mut socklen_t,
 ) -> ssize_t {
-    let count = receiving(fd, || {
+    let count = receiving(fd, flags, || {
         // SAFETY: the arguments are the program's.
         unsafe { real::recvfrom(fd, buffer, len, flags, address, address_len) }
     });
@@ -357,7 +346,7 @@ pub unsafe extern "C" fn recvfrom(
 
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: the arguments are the program's.
-    received(fd, receiving(fd, || unsafe { real::recvmsg(fd, message, flags) }))
+    received(fd, receiving(fd, flags, || unsafe { real::recvmsg(fd, message, flags) }))
 }
 
 /// Notes a connection that somebody else has made, if `fd` is one.
@@ -369,10 +358,10 @@ fn accepted(fd: c_int) -> c_int {
 
 pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int {
     // SAFETY: the arguments are the program's.
-    accepted(receiving(fd, || unsafe { real::accept(fd, address, len) }))
+    accepted(receiving(fd, 0, || unsafe { real::accept(fd, address, len) }))
 }
 
 pub unsafe extern "C" fn accept4(fd: c_int, address: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int {
     // SAFETY: the arguments are the program's.
-    accepted(receiving(fd, || unsafe { real::accept4(fd, address, len, flags) }))
+    accepted(receiving(fd, 0, || unsafe { real::accept4(fd, address, len, flags) }))
 }

@@ -69,7 +69,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ss
     if let Some(count) = unsafe { sys_timerfd::read(fd, buffer, len, really) } {
         return count;
     }
-    sys_socket::received(fd, sys_socket::receiving(fd, really))
+    sys_socket::received(fd, sys_socket::receiving(fd, 0, really))
 }
 
 pub unsafe extern "C" fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t, size: size_t) -> ssize_t {
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn __read_chk(fd: c_int, buffer: *mut c_void, len: size_t,
         }
     }
     // SAFETY: the arguments are the program's.
-    sys_socket::received(fd, sys_socket::receiving(fd, || unsafe { real::__read_chk(fd, buffer, len, size) }))
+    sys_socket::received(fd, sys_socket::receiving(fd, 0, || unsafe { real::__read_chk(fd, buffer, len, size) }))
 }
 
 pub unsafe extern "C" fn pread(fd: c_int, buffer: *mut c_void, len: size_t, offset: off64_t) -> ssize_t {
