@@ -32,6 +32,7 @@ REPLAYED = (
     "order",
     "tz",
     "monotonic",
+    "schedule",
 )
 """Options that the journal's own values replace."""
 COMPARED = {

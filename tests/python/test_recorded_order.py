@@ -355,6 +355,34 @@ def test_locks_of_multiprocessing_replay_without_the_tests_that_made_some_before
         assert replayed.outcomes()["failed"] == 1 and "Mismatch" not in replayed.text, replayed.text
 
 
+def test_races_between_two_lines_are_found_while_recording_and_replay(told):
+    row = told("""
+class Till:
+    total = 0
+    def deposit(self):
+        for _ in range(3):
+            seen = self.total
+            self.total = seen + 1
+
+def act():
+    till = Till()
+    clerks = [threading.Thread(target=till.deposit) for _ in range(3)]
+    for clerk in clerks:
+        clerk.start()
+    for clerk in clerks:
+        clerk.join()
+    return till.total
+
+rows = []
+for seed in range(30):
+    recorded, _ = timed(act, seed=seed, schedule="seeded", record="x.journal")
+    rows.append([recorded] + [timed(act, replay="x.journal")[0] for _ in range(3)])
+print(json.dumps(rows))
+""")
+    assert all(len(set(outcomes)) == 1 for outcomes in row), row
+    assert len({recorded for recorded, *_ in row}) > 2, "the races are found"
+
+
 def test_a_failing_race_of_pytest_replays_to_the_same_failure(project):
     project.write(
         test_race="""

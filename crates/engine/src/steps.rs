@@ -2,8 +2,9 @@
 //!
 //! What a step is the host says; the numbers are drawn from the thread's own stream, so they do not depend on what others do.
 
-use crate::sandbox::{Mode, Sandbox};
+use crate::sandbox::Sandbox;
 use crate::thread::Thread;
+use crate::waits;
 use hermetic_abi::flag;
 use hermetic_model::stream::{Purpose, Stream};
 
@@ -55,14 +56,10 @@ impl Sandbox {
         self.level(thread).is_by_chance()
     }
 
-    /// Counts a step of the thread: whether it shall offer its turn now. Where waits are real so is the order of threads, and
-    /// where they are replayed it is the journal's.
+    /// Counts a step of the thread: whether it shall offer its turn now. A replay takes the steps of its recording.
     #[inline]
     pub fn step(&self, thread: &mut Thread) -> bool {
-        if !self.has(flag::SCHEDULE_SEEDED) || self.clock_mode() != Mode::Virtual {
-            return false;
-        }
-        if self.is_by_chance(thread) {
+        if !self.has(flag::SCHEDULE_SEEDED) || self.pace() == waits::Pace::Off || self.is_by_chance(thread) {
             return false;
         }
         let mut pace = self.level(thread).pace;

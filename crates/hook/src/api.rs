@@ -6,8 +6,8 @@ use crate::page::{self, Page};
 use crate::sink::Scratch;
 use crate::views::{Level, Views};
 use crate::{
-    attach, children, condition, floor, fork, host_lock, inherit, jumps, network, openssl, parking, pipes, semaphores,
-    threads, timers,
+    attach, children, condition, floor, fork, glance, host_lock, inherit, jumps, network, openssl, parking, pipes,
+    semaphores, threads, timers,
 };
 use core::ffi::{c_char, c_void};
 use core::fmt::Write;
@@ -622,7 +622,7 @@ unsafe extern "C" fn step() -> i32 {
 }
 
 unsafe extern "C" fn offer_turn() {
-    parking::offer_turn_now();
+    glance::offer_turn();
 }
 
 unsafe extern "C" fn allow(id: i64, entry: Slice, error: *mut Text) -> i32 {

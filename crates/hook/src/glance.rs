@@ -4,14 +4,26 @@
 //! or replayed that is no matter of chance: a thread that is ready gets its turn here, and the journal tells at which of many
 //! equal calls.
 
-use crate::guard::Call;
+use crate::guard::{self, Call};
 use crate::host::Registered;
 use crate::parking;
 use hermetic_engine::order::Glanced;
 use hermetic_engine::waits::Pace;
-use hermetic_engine::Host;
+use hermetic_engine::{Host, Sandbox};
 use hermetic_journal::WaitKind;
 use hermetic_sys::clock as kernel;
+
+/// A thread of the interpreter, which has given its lock away, lets others run if the seed will have it; see
+/// `schedule="seeded"`.
+pub fn offer_turn() {
+    match guard::active().map(Sandbox::pace) {
+        Some(Pace::Virtual) => parking::offer_turn_now(),
+        Some(Pace::Real | Pace::Recorded) => {
+            Glance::new(WaitKind::Other).judge(None, || true);
+        }
+        Some(Pace::Off) | None => {}
+    }
+}
 
 /// One call that looks before it waits.
 pub struct Glance {
