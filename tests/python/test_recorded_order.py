@@ -197,7 +197,7 @@ RACES = {
                 for letter in "abcde":
                     time.sleep(0.001)
                     there.send(letter.encode())
-                    while select.select([here], [], [], None if not taken else 0.001)[0]:
+                    while select.select([here], [], [], 0.001)[0]:
                         taken.append("seen")
                 thread.join()
             return taken
