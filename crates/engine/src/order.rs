@@ -12,7 +12,7 @@
 
 use hermetic_journal::{Event, WaitKind, Wake};
 use hermetic_model::stream::Pedigree;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// Who ended a wait where no thread did: time, or the kernel.
 pub const NOBODY: u64 = u64::MAX;
@@ -114,8 +114,21 @@ struct Line {
     next: usize,
     /// Calls that might have waited and did not, since the last that was made.
     looks: u32,
+    /// In the order of the calls.
+    found: Vec<Found>,
+    /// The first of them that was not shown yet.
+    shown: usize,
+    /// How many bytes calls got, behind their functions, in the order of the calls.
+    got: VecDeque<(u32, u32)>,
     /// The one that it is in.
     current: Option<u32>,
+}
+
+/// What a call found.
+struct Found {
+    /// Where the thread's line was then: its next wait, and the looks before that.
+    at: (usize, u32),
+    places: u64,
 }
 
 /// The order, and how far it was followed.
@@ -129,6 +142,8 @@ pub struct Order {
     is_parted: bool,
     /// A thread had to go on before its turn.
     is_loose: bool,
+    /// What calls found when recorded does not come any more.
+    is_blind: bool,
     /// What was waited for in vain, until a thread was told.
     missed: Option<RecordedWait>,
 }
@@ -176,6 +191,18 @@ impl Builder {
             Event::Looks { thread, count } => {
                 if let Some(reading) = self.threads.get_mut(&thread) {
                     reading.looks = reading.looks.saturating_add(count);
+                }
+            }
+            Event::Found { thread, places } => {
+                let Some(reading) = self.threads.get(&thread) else { return };
+                if let Some(line) = self.order.lines.get_mut(&reading.pedigree) {
+                    line.found.push(Found { at: (line.waits.len(), reading.looks), places });
+                }
+            }
+            Event::Got { thread, count, .. } => {
+                let Some(reading) = self.threads.get(&thread) else { return };
+                if let Some(line) = self.order.lines.get_mut(&reading.pedigree) {
+                    line.got.push_back((site, count));
                 }
             }
             Event::Wake { thread, how, by } => {
@@ -247,6 +274,37 @@ impl Order {
         match wait.end.filter(|_| wait.is_like(asked))?.how {
             Wake::Turn => Some(Glanced::Yielded),
             _ => Some(Glanced::Waited),
+        }
+    }
+
+    /// Which descriptors the thread's call found ready that has looked or waited last: bits by their places. 0: the journal tells
+    /// of none. None: it tells nothing any more.
+    pub fn found(&mut self, pedigree: u64) -> Option<u64> {
+        let line = self.lines.get_mut(&pedigree).filter(|_| !self.is_parted && !self.is_blind)?;
+        let at = (line.next, line.looks);
+        while line.found.get(line.shown).is_some_and(|found| found.at < at) {
+            line.shown += 1;
+        }
+        let found = line.found.get(line.shown).filter(|found| found.at == at);
+        line.shown += usize::from(found.is_some());
+        Some(found.map_or(0, |found| found.places))
+    }
+
+    /// What was found when recorded did not come: from here on calls find what there is.
+    pub fn give_up_found(&mut self) {
+        (self.is_blind, self.is_loose) = (true, true);
+    }
+
+    /// How many bytes the thread's next call got that gets some, if it was in that function. None: the journal does not say.
+    pub fn next_got(&self, pedigree: u64, function: u32) -> Option<u32> {
+        let line = self.lines.get(&pedigree).filter(|_| !self.is_parted)?;
+        line.got.front().filter(|(own, _)| *own == function).map(|(_, count)| *count)
+    }
+
+    /// The thread's call in that function got some.
+    pub fn take_got(&mut self, pedigree: u64, function: u32) {
+        if self.next_got(pedigree, function).is_some() {
+            self.lines.get_mut(&pedigree).and_then(|line| line.got.pop_front());
         }
     }
 

@@ -106,6 +106,21 @@ impl Sandbox {
         level.looks = level.looks.saturating_add(1);
     }
 
+    /// Writes down which descriptors a call of the thread found ready.
+    pub fn record_found(&self, thread: &mut Thread, places: u64) {
+        self.record_order(thread, |_, thread| Event::Found { thread, places });
+    }
+
+    /// Writes down that a thread has got so many bytes from a pipe or a socket.
+    pub fn record_got(&self, thread: &mut Thread, host: &dyn Host, count: u32) {
+        self.commit(thread, host);
+        let number = self.level(thread).number;
+        if let Tape::Recorder(recorder) = &mut *lock(&self.tape) {
+            let site = recorder.site(host, false).0;
+            recorder.append(&Event::Got { thread: number, site, count });
+        }
+    }
+
     /// Writes down that a wait began.
     pub fn record_wait(&self, thread: &mut Thread, asked: &Asked) {
         let Asked { kind, site, duration_ns } = *asked;

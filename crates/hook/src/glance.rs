@@ -1,17 +1,39 @@
-//! Calls that might wait and need not: what they wait for is there, or they are only asked to look.
+//! Calls that look before they wait, and may find that they need not: what they wait for is there, or they are only to look.
 //!
 //! The interpreter gives its lock away around them, so a loop of such calls lets other threads run. While a test is recorded
 //! or replayed that is no matter of chance: a thread that is ready gets its turn here, and the journal tells at which of many
-//! equal calls.
+//! equal calls. Nor is it what they find: which of several descriptors are ready depends on when others write to them, so it is
+//! written down, and a replay waits for the same ones and shows no others.
 
 use crate::guard::{self, Call};
 use crate::host::Registered;
-use crate::parking;
-use hermetic_engine::order::Glanced;
+use crate::parking::{self, Place};
+use crate::settle::real_ns;
+use core::ffi::c_int;
+use hermetic_engine::order::{Glanced, Order};
 use hermetic_engine::waits::Pace;
 use hermetic_engine::{Host, Sandbox};
 use hermetic_journal::WaitKind;
 use hermetic_sys::clock as kernel;
+use hermetic_sys::map::Region;
+use libc::pollfd;
+
+/// Which of the descriptors of a call it looks at: bits by their place in its list. None: at all.
+pub type Only = Option<u64>;
+
+/// Calls with longer lists look at all of them.
+const LIST_MAX: usize = 64;
+/// How long a replay waits for a descriptor that was ready when recorded.
+const PATIENCE_NS: i64 = 2_000_000_000;
+/// How often it looks whether more bytes have come.
+const PAUSE_NS: i64 = 200_000;
+/// How often it looks whether another one has become ready.
+const PERIOD_NS: i64 = 100_000_000;
+
+/// Whether what the calling thread finds is written down, or shown as it was.
+pub fn is_followed() -> bool {
+    pace().is_some()
+}
 
 /// A thread of the interpreter, which has given its lock away, lets others run if the seed will have it; see
 /// `schedule="seeded"`.
@@ -19,7 +41,9 @@ pub fn offer_turn() {
     match guard::active().map(Sandbox::pace) {
         Some(Pace::Virtual) => parking::offer_turn_now(),
         Some(Pace::Real | Pace::Recorded) => {
-            Glance::new(WaitKind::Other).judge(None, || true);
+            let mut glance = Glance::new(WaitKind::Other, false);
+            glance.offers = true;
+            glance.judge(None, &mut |_| {});
         }
         Some(Pace::Off) | None => {}
     }
@@ -28,6 +52,10 @@ pub fn offer_turn() {
 /// One call that looks before it waits.
 pub struct Glance {
     kind: WaitKind,
+    /// It never waits.
+    only_looks: bool,
+    /// It looks at nothing: it is there for others.
+    offers: bool,
     has_yielded: bool,
     has_waited: bool,
 }
@@ -35,18 +63,18 @@ pub struct Glance {
 /// What becomes of a call before it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    Look,
+    Look(Only),
     /// Others have had their turn, so what it waits for may be gone again.
     Judge,
-    /// It waited when recorded, so it waits.
+    /// It is to wait.
     Wait,
     /// It did not wait when recorded. What it waits for is about to come, and it keeps its turn until then.
     Keep,
 }
 
 impl Glance {
-    pub fn new(kind: WaitKind) -> Glance {
-        Glance { kind, has_yielded: false, has_waited: false }
+    pub fn new(kind: WaitKind, only_looks: bool) -> Glance {
+        Glance { kind, only_looks, offers: false, has_yielded: false, has_waited: false }
     }
 
     /// The call has waited: what it finds now is what it waited for.
@@ -54,54 +82,191 @@ impl Glance {
         self.has_waited = true;
     }
 
-    /// The call is about to look. It may wait for `ns`, but need not if it `is_ready`. Keeps `errno`.
-    pub fn judge(&mut self, ns: Option<i64>, is_ready: impl FnOnce() -> bool) -> Verdict {
+    /// The call, which may wait for `ns`, is about to look at the descriptors that `fill` lists. Keeps `errno`.
+    pub fn judge(&mut self, ns: Option<i64>, fill: &mut impl FnMut(&mut Region<pollfd>)) -> Verdict {
         let errno = kernel::errno();
-        let verdict = self.judged(ns, is_ready).unwrap_or(Verdict::Look);
+        let verdict = match pace() {
+            Some(Pace::Real) => self.record(ns, fill),
+            Some(_) => self.replay(ns, fill),
+            None => None,
+        };
         kernel::set_errno(errno);
-        verdict
+        verdict.unwrap_or(Verdict::Look(None))
     }
 
-    fn judged(&mut self, ns: Option<i64>, is_ready: impl FnOnce() -> bool) -> Option<Verdict> {
-        let mut call = Call::enter()?;
-        let pace = call.sandbox.pace();
-        // One that keeps the interpreter's lock lets nobody run.
-        let is_followed = call.thread().seat.is_host && !Registered.is_running();
-        if !is_followed || self.has_waited {
-            return None;
+    /// The time of the call is up. What it looks at, for the last time.
+    pub fn timed_out(&mut self, fill: &mut impl FnMut(&mut Region<pollfd>)) -> Only {
+        if pace()? == Pace::Real {
+            let found = ready(&mut listed(fill))?;
+            if found != 0 {
+                note_found(found);
+            }
+            return Some(found);
         }
-        match pace {
-            Pace::Real if is_ready() => self.record(call, ns),
-            Pace::Recorded => self.replay(call, ns),
-            _ => None,
-        }
+        let place = place()?;
+        let found = parking::with_order(&place, Order::found).flatten()?;
+        settle(&place, found, fill)
     }
 
-    fn record(&mut self, mut call: Call, ns: Option<i64>) -> Option<Verdict> {
-        let place = parking::place_of(call.thread())?;
-        // Once in a call: two that never take what is there would go on for ever.
-        let yields = !self.has_yielded && place.page.lock().scheduler().is_awaited(place.slot);
-        if !yields {
+    fn record(&mut self, ns: Option<i64>, fill: &mut impl FnMut(&mut Region<pollfd>)) -> Option<Verdict> {
+        let place = place()?;
+        let mut fds = listed(fill);
+        let found = ready(&mut fds);
+        if found == Some(0) && !self.only_looks && !self.offers {
+            return Some(Verdict::Wait);
+        }
+        if !self.has_waited {
+            // Once in a call: two that never take what is there would go on for ever.
+            if !self.has_yielded && place.page.lock().scheduler().is_awaited(place.slot) {
+                self.has_yielded = true;
+                return step_aside(self.kind, ns, place);
+            }
+            let (mut call, _) = followed()?;
             let (sandbox, thread) = call.parts();
             sandbox.count_look(thread);
-            return None;
         }
-        self.has_yielded = true;
-        let asked = parking::ask(&mut call, self.kind, ns);
-        parking::step_aside(call, place, asked);
-        Some(Verdict::Judge)
+        let only = found.filter(|_| self.only_looks || fds.as_slice().len() > 1);
+        only.filter(|&found| found != 0).into_iter().for_each(note_found);
+        Some(Verdict::Look(only))
     }
 
-    fn replay(&mut self, mut call: Call, ns: Option<i64>) -> Option<Verdict> {
-        let place = parking::place_of(call.thread())?;
-        let asked = parking::ask(&mut call, self.kind, ns)?;
-        Some(match parking::glance(&place, &asked)? {
-            Glanced::Looked => Verdict::Keep,
-            Glanced::Waited => Verdict::Wait,
-            Glanced::Yielded => {
-                parking::step_aside(call, place, Some(asked));
-                Verdict::Judge
-            }
-        })
+    fn replay(&mut self, ns: Option<i64>, fill: &mut impl FnMut(&mut Region<pollfd>)) -> Option<Verdict> {
+        let place = place()?;
+        let found = || parking::with_order(&place, Order::found).flatten();
+        if self.has_waited {
+            let found = found().filter(|&found| found != 0)?;
+            return Some(Verdict::Look(settle(&place, found, fill)));
+        }
+        let asked = parking::ask(&mut followed()?.0, self.kind, ns)?;
+        match parking::with_order(&place, |order, pedigree| order.glance(pedigree, &asked)).flatten()? {
+            Glanced::Waited => Some(Verdict::Wait),
+            Glanced::Yielded => step_aside(self.kind, ns, place),
+            Glanced::Looked => Some(match found() {
+                Some(0) if !self.only_looks => Verdict::Keep,
+                found => Verdict::Look(found.and_then(|found| settle(&place, found, fill))),
+            }),
+        }
+    }
+}
+
+/// Lets others have their turn.
+fn step_aside(kind: WaitKind, ns: Option<i64>, place: Place) -> Option<Verdict> {
+    let (mut call, _) = followed()?;
+    let asked = parking::ask(&mut call, kind, ns);
+    parking::step_aside(call, place, asked);
+    Some(Verdict::Judge)
+}
+
+fn note_found(found: u64) {
+    let Some((mut call, _)) = followed() else { return };
+    let (sandbox, thread) = call.parts();
+    sandbox.record_found(thread, found);
+}
+
+/// Runs a call that takes up to so many bytes from a descriptor, and is told how many it may take: a replay takes no more than
+/// the recording did.
+#[inline]
+pub fn taking(fd: c_int, len: usize, take: impl FnOnce(usize) -> isize) -> isize {
+    match pace() {
+        Some(pace) if parking::is_stream(fd) => taking_followed(pace, fd, len, take),
+        _ => take(len),
+    }
+}
+
+fn taking_followed(pace: Pace, fd: c_int, len: usize, take: impl FnOnce(usize) -> isize) -> isize {
+    if pace == Pace::Real {
+        let count = take(len);
+        u32::try_from(count).into_iter().for_each(note_got);
+        return count;
+    }
+    let asked = followed().and_then(|(mut call, _)| parking::ask(&mut call, WaitKind::Socket, None));
+    let (Some(asked), Some(place)) = (asked, place()) else { return take(len) };
+    let next = parking::with_order(&place, |order, pedigree| order.next_got(pedigree, asked.site)).flatten();
+    // Nothing is what comes at the end, and no allowance.
+    let allowed = next.map(|got| got as usize).filter(|&got| got > 0);
+    allowed.into_iter().for_each(|allowed| await_bytes(fd, len.min(allowed)));
+    let count = take(allowed.map_or(len, |allowed| len.min(allowed)));
+    if count >= 0 {
+        parking::with_order(&place, |order, pedigree| order.take_got(pedigree, asked.site));
+    }
+    count
+}
+
+/// Waits until as many bytes are there as were taken at once when recorded, unless there is nothing yet or no more will come.
+fn await_bytes(fd: c_int, count: usize) {
+    let end_ns = real_ns().saturating_add(PATIENCE_NS);
+    let mut ending = [pollfd { fd, events: libc::POLLRDHUP, revents: 0 }];
+    while (1..count).contains(&parking::bytes_there(fd)) && real_ns() < end_ns {
+        // The data that are there end no wait for their end.
+        if parking::wait_for_ready(&mut ending, PAUSE_NS) {
+            return;
+        }
+    }
+}
+
+fn note_got(count: u32) {
+    let Some((mut call, _)) = followed() else { return };
+    let errno = kernel::errno();
+    let (sandbox, thread) = call.parts();
+    sandbox.record_got(thread, &Registered, count);
+    kernel::set_errno(errno);
+}
+
+/// The calling thread, if it runs interpreted code in a sandbox that is recorded or replayed. One that keeps the interpreter's
+/// lock lets nobody run, and is left alone.
+fn followed() -> Option<(Call, Pace)> {
+    let mut call = Call::enter()?;
+    let pace = call.sandbox.pace();
+    let is_followed = matches!(pace, Pace::Real | Pace::Recorded);
+    (is_followed && call.thread().seat.is_host && !Registered.is_running()).then_some((call, pace))
+}
+
+fn pace() -> Option<Pace> {
+    followed().map(|(_, pace)| pace)
+}
+
+fn place() -> Option<Place> {
+    parking::place_of(followed()?.0.thread())
+}
+
+fn listed(fill: &mut impl FnMut(&mut Region<pollfd>)) -> Region<pollfd> {
+    let mut fds = Region::new();
+    fill(&mut fds);
+    fds
+}
+
+/// Which of them are ready, by their places. None: there are too many to tell.
+fn ready(fds: &mut Region<pollfd>) -> Option<u64> {
+    let fds = fds.as_mut_slice();
+    if fds.len() > LIST_MAX {
+        return None;
+    }
+    parking::is_any_ready(fds);
+    let places = fds.iter().enumerate().filter(|(_, fd)| fd.revents != 0);
+    Some(places.fold(0, |found, (place, _)| found | 1 << place))
+}
+
+/// Waits until those are ready that were when recorded, and looks at those alone. Where they do not come the journal is not asked
+/// again.
+fn settle(place: &Place, found: u64, fill: &mut impl FnMut(&mut Region<pollfd>)) -> Only {
+    let end_ns = real_ns().saturating_add(PATIENCE_NS);
+    loop {
+        let mut fds = listed(fill);
+        let missing = found & !ready(&mut fds)?;
+        if missing == 0 {
+            return Some(found);
+        }
+        if real_ns() > end_ns {
+            parking::with_order(place, |order, _| order.give_up_found());
+            return None;
+        }
+        // Those that are ready would end each wait at once.
+        let is_missing = |place: usize| place < LIST_MAX && missing >> place & 1 != 0;
+        fds.as_mut_slice()
+            .iter_mut()
+            .enumerate()
+            .filter(|(place, _)| !is_missing(*place))
+            .for_each(|(_, fd)| fd.fd = -1);
+        parking::wait_for_ready(fds.as_mut_slice(), PERIOD_NS);
     }
 }

@@ -1,7 +1,7 @@
 //! Whether descriptors lead nowhere but to this process, so that nobody outside will ever make them ready.
 
 use core::mem::MaybeUninit;
-use hermetic_sys::task;
+use hermetic_sys::task::{self, EpollTarget};
 use libc::pollfd;
 
 /// Standard streams belong to whoever started the process.
@@ -47,11 +47,11 @@ fn is_near(fd: i32) -> bool {
 }
 
 fn is_inside_epoll(fd: i32) -> bool {
-    let mut targets = [0; EPOLL_MAX];
+    let mut targets = [EpollTarget::default(); EPOLL_MAX];
     match task::epoll_targets(fd, &mut targets) {
         // Not an epoll set.
         None => true,
         Some(count) if count >= EPOLL_MAX => false,
-        Some(count) => targets[..count].iter().all(|&target| target != fd && is_inside(target)),
+        Some(count) => targets[..count].iter().all(|target| target.fd != fd && is_inside(target.fd)),
     }
 }

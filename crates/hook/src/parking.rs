@@ -14,7 +14,7 @@ use crate::watch::{Looked, Watch};
 use crate::{children, fork, jumps, pipes, threads};
 use core::sync::atomic::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use hermetic_engine::host::Host;
-use hermetic_engine::order::{Asked, Begun, Glanced, Order, RecordedWait, NOBODY, OUTSIDE};
+use hermetic_engine::order::{Asked, Begun, Order, RecordedWait, NOBODY, OUTSIDE};
 use hermetic_engine::scheduler::{Ended, Entry, Outcome, State, NEVER};
 use hermetic_engine::thread::{Seat, LEVELS_MAX};
 use hermetic_engine::waits::Pace;
@@ -1017,7 +1017,11 @@ pub fn when_ready<R>(fd: i32, events: i16, act: impl FnOnce() -> R) -> R {
 /// interpreter's lock away, and is not alone.
 #[inline]
 pub fn takes_turns(fd: i32) -> bool {
-    has_company() && threads::seat().is_some_and(|seat| seat.is_host) && is_host_lock_given_away() && waits(fd)
+    has_company()
+        && threads::seat().is_some_and(|seat| seat.is_host)
+        && is_host_lock_given_away()
+        && is_stream(fd)
+        && !never_waits(fd)
 }
 
 fn is_host_lock_given_away() -> bool {
@@ -1025,14 +1029,14 @@ fn is_host_lock_given_away() -> bool {
     Call::enter().is_some_and(|call| takes_part(call.sandbox) && !Registered.is_running())
 }
 
-/// Whether calls on the descriptor wait where there is nothing: it is no file, and not told to return at once.
-fn waits(fd: i32) -> bool {
+/// Whether what the descriptor gives comes from somebody, when he likes: it is no file.
+pub fn is_stream(fd: i32) -> bool {
     let mut stat = core::mem::MaybeUninit::<libc::stat64>::zeroed();
     // SAFETY: valid for writing.
     let error = unsafe { libc::fstat64(fd, stat.as_mut_ptr()) };
     // SAFETY: zeroed, or filled by the call.
     let kind = unsafe { stat.assume_init() }.st_mode & libc::S_IFMT;
-    error == 0 && !matches!(kind, libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK) && !never_waits(fd)
+    error == 0 && !matches!(kind, libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK)
 }
 
 /// Whether calls on the descriptor return at once when it is not ready.
@@ -1142,11 +1146,26 @@ pub fn offer_turn_now() {
     WAITING.fetch_sub(1, Ordering::AcqRel);
 }
 
-/// What a call that looks before it waits did when recorded, if a journal says.
-pub fn glance(place: &Place, asked: &Asked) -> Option<Glanced> {
+/// Asks or tells the journal that is replayed about the thread in that place, if there is one.
+pub fn with_order<R>(place: &Place, act: impl FnOnce(&mut Order, u64) -> R) -> Option<R> {
     let mut locked = place.page.lock();
     let pedigree = locked.table().entries[place.slot].pedigree;
-    locked.fetch_order()?.glance(pedigree, asked)
+    locked.fetch_order().map(|order| act(order, pedigree))
+}
+
+/// Waits really until one of the descriptors is ready, and keeps the turn. False: none is.
+pub fn wait_for_ready(fds: &mut [pollfd], ns: i64) -> bool {
+    let period = libc::timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 };
+    // SAFETY: the slice is as long as it says.
+    unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &period, core::ptr::null()) > 0 }
+}
+
+/// How many bytes can be taken from the descriptor now.
+pub fn bytes_there(fd: i32) -> usize {
+    let mut count: core::ffi::c_int = 0;
+    // SAFETY: the number is valid for writing.
+    let error = unsafe { libc::ioctl(fd, libc::FIONREAD, &mut count) };
+    usize::try_from(count).ok().filter(|_| error == 0).unwrap_or(0)
 }
 
 /// The calling thread, which need not wait, lets others run until it is its turn again.

@@ -41,6 +41,9 @@ pub(crate) fn value(event: &Event<'_>) -> String {
         Event::Wait { kind, duration_ns, .. } => format!("{} {}", kind.name(), text::duration(duration_ns)),
         Event::Looks { count: 1, .. } => "1 call that did not wait".to_string(),
         Event::Looks { count, .. } => format!("{count} calls that did not wait"),
+        Event::Found { places, .. } => places_text(places),
+        Event::Got { count: 1, .. } => "1 byte".to_string(),
+        Event::Got { count, .. } => format!("{count} bytes"),
         Event::Jump { to_ns, .. } => text::date(to_ns),
         Event::ThreadStart { parent, ordinal, .. } => format!("starts, child {ordinal} of thread {parent}"),
         Event::ThreadEnd { .. } => "ends".to_string(),
@@ -57,6 +60,16 @@ pub(crate) fn value(event: &Event<'_>) -> String {
         Event::ChildExit { child, status, .. } => format!("{child} {}", exit_text(status)),
         Event::Note { text, .. } => text::line(text),
         Event::Wake { how, by, .. } => wake_text(how, by),
+    }
+}
+
+/// Places in a list, from 0.
+fn places_text(places: u64) -> String {
+    let places: Vec<String> =
+        (0..64).filter(|place| places >> place & 1 != 0).map(|place: u32| place.to_string()).collect();
+    match places.len() {
+        1 => format!("descriptor {} of its list", places[0]),
+        _ => format!("descriptors {} of its list", places.join(", ")),
     }
 }
 

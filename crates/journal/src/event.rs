@@ -146,6 +146,18 @@ pub enum Event<'a> {
         thread: u32,
         count: u32,
     },
+    /// Which of several descriptors a call of the thread found ready: bits by their places in its list. Stands after the wait
+    /// or the looks before.
+    Found {
+        thread: u32,
+        places: u64,
+    },
+    /// A call of the thread got so many bytes from a pipe or a socket.
+    Got {
+        thread: u32,
+        site: u32,
+        count: u32,
+    },
     /// The clock moved by other means than a reading, to this wall time in nanoseconds since the epoch.
     Jump {
         thread: u32,
@@ -240,6 +252,8 @@ impl Event<'_> {
             | Event::Entropy { thread, .. }
             | Event::Wait { thread, .. }
             | Event::Looks { thread, .. }
+            | Event::Got { thread, .. }
+            | Event::Found { thread, .. }
             | Event::Jump { thread, .. }
             | Event::ThreadStart { thread, .. }
             | Event::ThreadEnd { thread }
@@ -260,6 +274,7 @@ impl Event<'_> {
             Event::Clock { site, .. }
             | Event::Entropy { site, .. }
             | Event::Wait { site, .. }
+            | Event::Got { site, .. }
             | Event::Jump { site, .. }
             | Event::Listing { site, .. }
             | Event::Refusal { site, .. }

@@ -33,6 +33,10 @@ impl<'a> Record<'a> {
                 Record::new(number::WAIT, false, &[thread.into(), site.into(), kind as u64, zigzag(duration_ns)], &[]),
             Event::Looks { thread, count } =>
                 Record::new(number::LOOKS, false, &[thread.into(), count.into()], &[]),
+            Event::Found { thread, places } =>
+                Record::new(number::FOUND, false, &[thread.into(), places], &[]),
+            Event::Got { thread, site, count } =>
+                Record::new(number::GOT, false, &[thread.into(), site.into(), count.into()], &[]),
             Event::Jump { thread, site, to_ns, reason } =>
                 Record::new(number::JUMP, false, &[thread.into(), site.into(), zigzag(to_ns), reason as u64], &[]),
             Event::ThreadStart { thread, parent, ordinal, pedigree } =>
@@ -108,6 +112,8 @@ impl<'a> Record<'a> {
                 thread: thread?, how: Wake::from_number(i[1]).ok_or("an unknown reason to go on")?, by: signed(i[2])?,
             },
             number::LOOKS => Event::Looks { thread: thread?, count: site? },
+            number::GOT => Event::Got { thread: thread?, site: site?, count: count(i[2])? },
+            number::FOUND => Event::Found { thread: thread?, places: i[1] },
             _ => return Err("an unknown kind"),
         })
     }

@@ -60,7 +60,7 @@ const SITE: Field = field("site", Type::Count);
 const PORT: Field = field("port", Type::Signed);
 const STATUS: Field = field("status", Type::Signed);
 
-/// Numbers of the kinds. 16 to 31 are kept free for socket bytes.
+/// Numbers of the kinds. 18 to 31 are kept free for socket bytes.
 pub mod number {
     pub const CLOCK: u8 = 1;
     pub const ENTROPY: u8 = 2;
@@ -77,6 +77,8 @@ pub mod number {
     pub const NOTE: u8 = 13;
     pub const WAKE: u8 = 14;
     pub const LOOKS: u8 = 15;
+    pub const FOUND: u8 = 16;
+    pub const GOT: u8 = 17;
 }
 
 /// All kinds; the row of a kind is its number minus one.
@@ -166,6 +168,13 @@ pub const KINDS: &[Kind] = &[
         can_import: false,
     },
     Kind { number: number::LOOKS, name: "looks", fields: &[THREAD, field("count", Type::Count)], can_import: false },
+    Kind {
+        number: number::FOUND,
+        name: "found",
+        fields: &[THREAD, field("places", Type::Identity)],
+        can_import: false,
+    },
+    Kind { number: number::GOT, name: "got", fields: &[THREAD, SITE, field("count", Type::Count)], can_import: false },
 ];
 
 /// The last kind that journals of this version have: format 2 had no order of threads.
@@ -173,7 +182,7 @@ pub const fn last_kind(version: u32) -> u8 {
     if version == crate::FORMAT_VERSION_MIN {
         number::NOTE
     } else {
-        number::LOOKS
+        number::GOT
     }
 }
 

@@ -21,7 +21,7 @@ fn parts() -> impl Strategy<Value = Parts> {
     let number = prop_oneof![0u32..5, any::<u32>()];
     let value = prop_oneof![any::<i64>(), -1000i64..1000, Just(i64::MIN), Just(i64::MAX)];
     let bytes = prop::collection::vec(prop_oneof![Just(0u8), any::<u8>()], 0..40);
-    (0u8..15, number.clone(), number, value, any::<i32>(), bytes, ".{0,20}", any::<bool>())
+    (0u8..17, number.clone(), number, value, any::<i32>(), bytes, ".{0,20}", any::<bool>())
 }
 
 fn event((kind, thread, site, value, small, bytes, text, importing): &Parts) -> Event<'_> {
@@ -42,6 +42,8 @@ fn event((kind, thread, site, value, small, bytes, text, importing): &Parts) -> 
         11 => Event::ChildExit { thread, site, child: thread, status: *small },
         12 => Event::Wake { thread, how: Wake::ALL[pick % Wake::ALL.len()], by: *small },
         13 => Event::Looks { thread, count: site },
+        14 => Event::Found { thread, places: *value as u64 },
+        15 => Event::Got { thread, site, count: *small as u32 },
         _ => Event::Note { thread, text },
     }
 }

@@ -261,14 +261,31 @@ fn visit_children(thread: i32, visit: &mut impl FnMut(i32)) {
     text.split_ascii_whitespace().filter_map(|child| child.parse().ok()).for_each(visit);
 }
 
+/// A descriptor in an epoll set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EpollTarget {
+    pub fd: i32,
+    /// What is waited for, as `epoll_ctl` was told.
+    pub events: u32,
+    /// What the program is told.
+    pub data: u64,
+}
+
 /// The descriptors in an epoll set; how many there are, at most as many as fit. None if the descriptor is no epoll set.
-pub fn epoll_targets(fd: i32, out: &mut [i32]) -> Option<usize> {
+///
+/// The kernel lists them as `proc(5)` says: `tfd:` a number, `events:` and `data:` hexadecimal ones.
+pub fn epoll_targets(fd: i32, out: &mut [EpollTarget]) -> Option<usize> {
     let mut path = Line::new();
     write!(path, "/proc/self/fdinfo/{fd}").ok()?;
     let info = read_path(&path);
     let text = core::str::from_utf8(info.text()).ok()?;
-    let targets =
-        text.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_ascii_whitespace().next()?.parse().ok());
+    let targets = text.lines().filter_map(|line| {
+        // A number as wide as its column follows its name without a blank.
+        let word = |name| line.split_once(name)?.1.split_ascii_whitespace().next();
+        let events = u32::from_str_radix(word("events:")?, 16).ok()?;
+        let data = u64::from_str_radix(word("data:")?, 16).ok()?;
+        Some(EpollTarget { fd: word("tfd:")?.parse().ok()?, events, data })
+    });
     let mut count = 0;
     for (place, target) in out.iter_mut().zip(targets) {
         *place = target;
@@ -303,6 +320,7 @@ fn read_path(path: &Line) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn children_and_epoll_sets_are_listed() {
@@ -317,7 +335,31 @@ mod tests {
         let mut after = Vec::new();
         for_each_child(|process| after.push(process));
         assert!(!after.contains(&(child.id() as i32)));
-        assert_eq!(epoll_targets(1, &mut [0; 4]), None);
+        assert_eq!(epoll_targets(1, &mut [EpollTarget::default(); 4]), None);
+    }
+
+    #[test]
+    fn targets_of_an_epoll_set_are_read_whatever_their_numbers_are() {
+        // SAFETY: makes a descriptor.
+        let set = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let wanted = [
+            EpollTarget { fd: reader.as_raw_fd(), events: (libc::EPOLLIN | libc::EPOLLET) as u32, data: u64::MAX },
+            EpollTarget { fd: writer.as_raw_fd(), events: libc::EPOLLOUT as u32, data: 7 },
+        ];
+        for target in wanted {
+            let mut event = libc::epoll_event { events: target.events, u64: target.data };
+            // SAFETY: the event is valid.
+            assert_eq!(unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, target.fd, &mut event) }, 0);
+        }
+        let mut found = [EpollTarget::default(); 4];
+        assert_eq!(epoll_targets(set, &mut found), Some(2));
+        // The kernel adds what is always told.
+        found.iter_mut().for_each(|target| target.events &= !(libc::EPOLLERR | libc::EPOLLHUP) as u32);
+        found[..2].sort_by_key(|target| target.fd);
+        assert_eq!(found[..2], wanted);
+        // SAFETY: made above.
+        unsafe { libc::close(set) };
     }
 
     #[test]

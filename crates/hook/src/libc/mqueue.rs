@@ -1,6 +1,7 @@
 //! `<mqueue.h>`: message queues. On Linux a queue is a descriptor, which can be waited for like any other.
 
 use super::poll::{wait_until, Limit};
+use crate::glance::Only;
 use crate::table::hooks;
 use crate::wait;
 use core::ffi::{c_char, c_int, c_uint};
@@ -38,11 +39,11 @@ unsafe fn until(
     };
     let Some(limit) = limit.filter(|_| crate::guard::active().is_some()) else { return call(deadline) };
     let mut result = -1;
-    let mut look = || {
+    let mut look = |_: Only| {
         result = call(&PAST);
         c_int::from(result >= 0 || errno() != libc::ETIMEDOUT)
     };
-    if look() != 0 {
+    if look(None) != 0 {
         return result;
     }
     let mut really = None;

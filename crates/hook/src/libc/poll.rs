@@ -3,7 +3,7 @@
 //! Always the real thing once, without waiting; then the wait, on the real descriptors and a bell of ours; then the real
 //! thing again, which tells the program what is ready.
 
-use crate::glance::{Glance, Verdict};
+use crate::glance::{Glance, Only, Verdict};
 use crate::parking::{self, Waited};
 use crate::table::hooks;
 use crate::{follower, guard, timers, wait};
@@ -67,11 +67,11 @@ impl Limit {
 }
 
 /// Waits until `look`, which never waits itself, answers something else than 0, or the limit is reached. `fill` lists the
-/// descriptors to wait for. `real` makes the wait really, for as long as it is told.
+/// descriptors to wait for; `look` may be told to look at some of them only. `real` makes the wait really, for as long as it is told.
 pub fn wait_until(
     limit: Limit,
     mask: *const sigset_t,
-    look: impl FnMut() -> c_int,
+    look: impl FnMut(Only) -> c_int,
     fill: impl FnMut(&mut Region<pollfd>),
     real: impl FnOnce(Limit) -> c_int,
 ) -> c_int {
@@ -83,7 +83,7 @@ pub fn wait_until_for(
     kind: WaitKind,
     limit: Limit,
     mask: *const sigset_t,
-    mut look: impl FnMut() -> c_int,
+    mut look: impl FnMut(Only) -> c_int,
     mut fill: impl FnMut(&mut Region<pollfd>),
     real: impl FnOnce(Limit) -> c_int,
 ) -> c_int {
@@ -92,20 +92,17 @@ pub fn wait_until_for(
     }
     timers::expire_due();
     let mut left_ns = limit.as_ns();
-    let mut glance = Glance::new(kind);
-    if limit == Limit::Now {
-        glance.judge(left_ns, || true);
-        return real(limit);
-    }
+    let mut glance = Glance::new(kind, limit == Limit::Now);
     loop {
         // Looking may take what is there, so a call that is to look again has not looked yet.
-        match glance.judge(left_ns, || is_ready(&mut fill)) {
+        match glance.judge(left_ns, &mut fill) {
             Verdict::Judge => continue,
             Verdict::Wait => {}
             Verdict::Keep => return really(left_ns, real),
-            Verdict::Look => {
-                let answer = look();
-                if answer != 0 {
+            Verdict::Look(None) if limit == Limit::Now => return real(limit),
+            Verdict::Look(only) => {
+                let answer = look(only);
+                if answer != 0 || limit == Limit::Now {
                     return answer;
                 }
             }
@@ -124,7 +121,7 @@ pub fn wait_until_for(
                 left_ns = wait::left(left_ns, begin);
             }
             // What became ready in the same moment is not lost: the program is told.
-            Some(Waited::TimedOut) => return look(),
+            Some(Waited::TimedOut) => return look(glance.timed_out(&mut fill)),
             Some(Waited::Signalled) => left_ns = wait::left(left_ns, begin),
             Some(Waited::Moved { left_ns: left }) => left_ns = left_of(left_ns, timer_ns, left),
             Some(Waited::Interrupted) => {
@@ -134,13 +131,6 @@ pub fn wait_until_for(
             Some(Waited::Deadlock) => return 0,
         }
     }
-}
-
-/// Whether one of the descriptors is ready that `fill` lists.
-fn is_ready(fill: impl FnOnce(&mut Region<pollfd>)) -> bool {
-    let mut fds = Region::new();
-    fill(&mut fds);
-    parking::is_any_ready(fds.as_mut_slice())
 }
 
 /// What is left of a wait that moved when `moved_ns` were left of it, or of the shorter one for a timer.
@@ -171,12 +161,34 @@ unsafe fn list(fds: *const pollfd, count: c_ulong, out: &mut Region<pollfd>) {
     }
 }
 
+/// Runs a call that looks, with those entries of the program's list alone.
+///
+/// # Safety
+/// `fds` is valid for `count` entries.
+unsafe fn looking_at(only: Only, fds: *mut pollfd, count: c_ulong, look: impl FnOnce() -> c_int) -> c_int {
+    let Some(only) = only.filter(|_| !fds.is_null()) else { return look() };
+    let mut former = Region::new();
+    // SAFETY: the caller's promise.
+    former.extend(unsafe { core::slice::from_raw_parts(fds, count as usize) });
+    // SAFETY: as above; no other borrow lives here.
+    let given = unsafe { core::slice::from_raw_parts_mut(fds, count as usize) };
+    // The kernel passes over negative numbers.
+    given.iter_mut().enumerate().filter(|(place, _)| only >> place & 1 == 0).for_each(|(_, entry)| entry.fd = -1);
+    let answer = look();
+    // SAFETY: as above.
+    let given = unsafe { core::slice::from_raw_parts_mut(fds, count as usize) };
+    given.iter_mut().zip(former.as_slice()).for_each(|(entry, former)| entry.fd = former.fd);
+    answer
+}
+
 pub unsafe extern "C" fn poll(fds: *mut pollfd, count: c_ulong, timeout: c_int) -> c_int {
+    // SAFETY: the arguments are the program's.
+    let look = || unsafe { real::poll(fds, count, 0) };
     wait_until(
         Limit::from_ms(timeout),
         core::ptr::null(),
-        // SAFETY: the arguments are the program's.
-        || unsafe { real::poll(fds, count, 0) },
+        // SAFETY: the program's promise to libc.
+        |only| unsafe { looking_at(only, fds, count, look) },
         // SAFETY: the program's promise to libc.
         |out| unsafe { list(fds, count, out) },
         // SAFETY: the arguments are the program's.
@@ -215,11 +227,13 @@ pub unsafe extern "C" fn ppoll(
         return unsafe { real::ppoll(fds, count, timeout, mask) };
     };
     let now = timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the arguments are the program's.
+    let look = || unsafe { real::ppoll(fds, count, &now, mask) };
     wait_until(
         limit,
         mask,
-        // SAFETY: the arguments are the program's.
-        || unsafe { real::ppoll(fds, count, &now, mask) },
+        // SAFETY: the program's promise to libc.
+        |only| unsafe { looking_at(only, fds, count, look) },
         // SAFETY: the program's promise to libc.
         |out| unsafe { list(fds, count, out) },
         |limit| {

@@ -57,7 +57,7 @@ pub unsafe extern "C" fn sigtimedwait(set: *const sigset_t, info: *mut siginfo_t
     let waited = wait_until(
         limit,
         core::ptr::null(),
-        || {
+        |_| {
             // SAFETY: the arguments are the program's.
             taken = unsafe { try_take(set, info) };
             c_int::from(taken.is_some())

@@ -2,6 +2,7 @@
 
 use super::poll::{to_timespec, wait_until, Limit};
 use super::time::{sleep, Slept};
+use crate::glance::Only;
 use crate::guard;
 use crate::table::hooks;
 use core::ffi::c_int;
@@ -44,8 +45,9 @@ impl Sets {
     }
 
     /// Asks libc without waiting; the program's sets hold the answer if there is one.
-    fn look(&self) -> c_int {
-        for (wanted, given) in self.wanted.iter().zip(self.given) {
+    fn look(&self, only: Only) -> c_int {
+        let wanted = only.map_or(self.wanted, |only| self.narrowed(only));
+        for (wanted, given) in wanted.iter().zip(self.given) {
             if !given.is_null() {
                 // SAFETY: the program's set.
                 unsafe { *given = *wanted };
@@ -55,6 +57,18 @@ impl Sets {
         let [read, write, except] = self.given;
         // SAFETY: the program's sets.
         unsafe { real::select(self.count, read, write, except, &mut now) }
+    }
+
+    /// The sets without the descriptors at other places than these of the list.
+    fn narrowed(&self, only: u64) -> [fd_set; 3] {
+        let mut sets = self.wanted;
+        let mut list = Region::new();
+        self.fill(&mut list);
+        for (_, entry) in list.as_slice().iter().enumerate().filter(|(place, _)| only >> place & 1 == 0) {
+            // SAFETY: the descriptor is below FD_SETSIZE.
+            sets.iter_mut().for_each(|set| unsafe { libc::FD_CLR(entry.fd, set) });
+        }
+        sets
     }
 
     fn fill(&self, out: &mut Region<pollfd>) {
@@ -118,7 +132,7 @@ pub unsafe extern "C" fn select(
     let result = wait_until(
         limit,
         core::ptr::null(),
-        || sets.look(),
+        |only| sets.look(only),
         |out| sets.fill(out),
         |_| {
             // SAFETY: the arguments are the program's.
@@ -155,7 +169,7 @@ pub unsafe extern "C" fn pselect(
     wait_until(
         limit,
         mask,
-        || sets.look(),
+        |only| sets.look(only),
         |out| sets.fill(out),
         |limit| {
             let left = to_timespec(limit);

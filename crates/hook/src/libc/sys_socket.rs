@@ -2,6 +2,7 @@
 
 use super::poll::{wait_until_for, Limit};
 use crate::address::Address;
+use crate::glance::{self, Only};
 use crate::guard::Call;
 use crate::host::Registered;
 use crate::table::hooks;
@@ -271,7 +272,7 @@ fn limit_of(fd: c_int) -> Option<Limit> {
 
 fn receive_within<R: From<i8>>(fd: c_int, limit: Limit, act: impl FnOnce() -> R) -> R {
     let awaited = pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let look = || c_int::from(parking::is_any_ready(&mut [awaited]));
+    let look = |_: Only| c_int::from(parking::is_any_ready(&mut [awaited]));
     // A wait that is not ours to make is the call's own.
     let ready = wait_until_for(WaitKind::Socket, limit, core::ptr::null(), look, |fds| _ = fds.push(awaited), |_| 1);
     match ready {
@@ -323,8 +324,10 @@ pub unsafe extern "C" fn recvmmsg(
 }
 
 pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
-    // SAFETY: the arguments are the program's.
-    let count = received(fd, receiving(fd, flags, || unsafe { real::recv(fd, buffer, len, flags) }));
+    let count = glance::taking(fd, len, |len| {
+        // SAFETY: the arguments are the program's.
+        received(fd, receiving(fd, flags, || unsafe { real::recv(fd, buffer, len, flags) }))
+    });
     follower::received(count);
     count
 }
@@ -337,11 +340,13 @@ pub unsafe extern "C" fn recvfrom(
     address: *mut sockaddr,
     address_len: *mut socklen_t,
 ) -> ssize_t {
-    let count = receiving(fd, flags, || {
-        // SAFETY: the arguments are the program's.
-        unsafe { real::recvfrom(fd, buffer, len, flags, address, address_len) }
-    });
-    received(fd, count)
+    glance::taking(fd, len, |len| {
+        let count = receiving(fd, flags, || {
+            // SAFETY: the arguments are the program's.
+            unsafe { real::recvfrom(fd, buffer, len, flags, address, address_len) }
+        });
+        received(fd, count)
+    })
 }
 
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
