@@ -476,9 +476,7 @@ impl Session {
             *state = current;
         }
         if let (Some(state), Some(generator)) = (&mut self.random, GENERATOR.get(py)) {
-            let current = generator.save(py)?;
-            generator.restore(py, state)?;
-            *state = current;
+            generator.swap(py, state)?;
         }
         Ok(())
     }
