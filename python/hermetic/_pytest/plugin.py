@@ -56,7 +56,7 @@ class Run:
 
     def plan_for(self, item: pytest.Item) -> Plan | None:
         """How to run the test in a sandbox; None where it runs in none."""
-        plan = self.plans.of(item)
+        plan = self.plans.of_test(item)
         if self.replay is not None:
             return plan if self.replay.is_selected(item) else None
         if plan.error is not None:
@@ -129,7 +129,7 @@ def handle_for(request: pytest.FixtureRequest) -> SandboxHandle | None:
 
     run = request.config.stash[RUN]
     attempt = run.attempt_of(request.node)
-    plan = run.plans.of(request.node)
+    plan = run.plans.of_test(request.node)
     if attempt is None and not plan.is_off:
         run.take_part()
         attempt = protocol.begin(run, request.node, plan)
