@@ -485,10 +485,7 @@ impl Session {
             attributes.swap(py)?;
         }
         if let Some((rand, state)) = &mut self.numpy {
-            let rand = rand.bind(py);
-            let current = numpy::save(rand)?;
-            numpy::restore(rand, state)?;
-            *state = current;
+            numpy::swap(rand.bind(py), state)?;
         }
         if let (Some(state), Some(generator)) = (&mut self.random, GENERATOR.get(py)) {
             generator.swap(py, state)?;
