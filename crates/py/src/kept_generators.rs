@@ -168,14 +168,18 @@ impl Inventory {
             return;
         }
         self.module_count = modules.len();
-        for (name, module) in
-            modules.items().iter().filter_map(|item| item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().ok())
-        {
-            // A module that was replaced under its name is another one.
+        let seen = &mut self.modules;
+        // A module that was replaced under its name is another one.
+        let is_new = |(name, module): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            name.is_instance_of::<PyString>()
+                && module.is_instance_of::<PyModule>()
+                && seen.insert(module.as_ptr() as usize)
+        };
+        // Collected first, in case that a look at one imports another.
+        let fresh: Vec<_> = modules.iter().filter(is_new).collect();
+        for (name, module) in fresh {
             let (Ok(name), Ok(module)) = (name.cast::<PyString>(), module.cast::<PyModule>()) else { continue };
-            if self.modules.insert(module.as_ptr() as usize) {
-                self.look_at(&name.to_string_lossy(), module, classes);
-            }
+            self.look_at(&name.to_string_lossy(), module, classes);
         }
     }
 
