@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import locale
 import os
 import platform
 import subprocess
@@ -10,12 +11,16 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermetic import real
 from hermetic._errors import ReplayMismatch
 from hermetic._settings import native
 from hermetic._values import Nanoseconds
+
+if TYPE_CHECKING:
+    from hermetic._sandbox import Given
+    from hermetic._settings import Settings
 
 REVISION_TIMEOUT_SECONDS = 2.0
 REPLAYED = (
@@ -53,36 +58,52 @@ _facts: dict[str, Any] | None = None
 _revisions: dict[str, str | None] = {}
 
 
-def head(
-    config: dict[str, Any], pinned: list[str], seed: int, now_ns: int, test: str | None, root: str, attempt: int = 1
-) -> bytes:
+def head(given: Given, seed: int, test: str | None, attempt: int = 1) -> bytes:
     """The head of a journal that begins now, as JSON."""
     # A suite records thousands of tests on one machine: what does not change from test to test is written out once.
+    now_ns = given.settings.now_ns if given.is_now_pinned else real.time_ns()
+    chosen, pinned = _config(
+        given.settings, given.fs, given.chdir, given.scrub_env, given.tz, given.is_now_pinned, given.is_seed_pinned
+    )
+    machine = _machine(given.root or "", time.tzname, _locale(), _environment())
     return (
         f'{{"hermetic":"{native().__version__}","test":{_encode(test)},"attempt":{attempt},'
-        f'"created_at_ns":{real.time_ns()},"config":{{{_settings(tuple(config.items()))},'
-        f'"now":{now_ns},"seed":"{seed}","pinned":{_encode(pinned)}}},'
-        f"{_machine(_facts_now(), root, tuple(os.environ))}}}"
+        f'"created_at_ns":{real.time_ns()},"config":{{{chosen},"now":{now_ns},"seed":"{seed}",{pinned}}},{machine}}}'
     ).encode("utf-8", "backslashreplace")
 
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
+def _members(values: dict[str, Any]) -> str:
+    return _encode(values)[1:-1]
+
+
 @lru_cache(maxsize=64)
-def _settings(config: tuple[tuple[str, Any], ...]) -> str:
-    """The members of `config` that the options decide."""
-    return _encode({name: value for name, value in config if name not in ("now", "seed", "pinned")})[1:-1]
+def _config(
+    settings: Settings, fs: str, chdir: bool, scrub_env: bool, tz: str | None, is_now_pinned: bool, is_seed_pinned: bool
+) -> tuple[str, str]:
+    """The members of `config` that the options decide: those before the moment and the seed, and the one behind."""
+    chosen = {name: value for name, value in settings.config.items() if name != "now"}
+    chosen.update(fs=fs, chdir=chdir, scrub_env=scrub_env, tz=tz)
+    pinned = [name for name, is_pinned in (("now", is_now_pinned), ("seed", is_seed_pinned)) if is_pinned]
+    return _members(chosen), _members({"pinned": pinned})
 
 
 @lru_cache(maxsize=16)
-def _machine(facts: tuple[Any, ...], root: str, names: tuple[str, ...]) -> str:
-    """The members of a head that tell of machine and environment; `facts` are those that can change while it runs."""
-    return _encode({"fingerprint": fingerprint(root), "root": root, "env": sorted(names)})[1:-1]
+def _machine(root: str, tzname: tuple[str, str], locale: str | None, environment: tuple[Any, Any]) -> str:
+    """The members of a head that tell of machine and environment. What may change while the process runs is passed in,
+    so that it is written out again."""
+    return _members({"fingerprint": fingerprint(root), "root": root, "env": sorted(os.environ)})
 
 
-def _facts_now() -> tuple[Any, ...]:
-    return os.environ.get("TZ"), time.tzname, _locale()
+def _environment() -> tuple[Any, Any]:
+    """The names of the environment's variables, and TZ: as they are kept, because decoding them costs more than all the
+    rest."""
+    kept = getattr(os.environ, "_data", None)
+    if kept is None:
+        return tuple(os.environ), os.environ.get("TZ")
+    return tuple(kept), kept.get(b"TZ")
 
 
 def fingerprint(root: str) -> dict[str, Any]:
@@ -187,8 +208,6 @@ def running_test() -> str | None:
 
 
 def _locale() -> str | None:
-    import locale
-
     try:
         return locale.setlocale(locale.LC_CTYPE, None)
     except locale.Error:

@@ -172,6 +172,37 @@ class SandboxHandle(_Handle):
         return self._sandbox.findings
 
 
+class Given(NamedTuple):
+    """The options of a Sandbox, checked. Its twins share them."""
+
+    options: tuple[Any, ...]
+    """Those that the engine takes, in the order of `_settings.OPTIONS`."""
+    settings: Settings
+    fs: str
+    chdir: bool
+    env: dict[str, str | None] | None
+    scrub_env: bool
+    tz: str | None
+    record: str | None
+    replay: str | None
+    root: str | None
+    is_automatic: bool
+    is_now_pinned: bool
+    """Somebody chose `now`; a recording reads the real clock otherwise."""
+    is_seed_pinned: bool
+
+    def is_plain(self) -> bool:
+        """Without directories, variables, warnings and journals to finish, native code enters and leaves by itself."""
+        return (
+            (self.record is None or self.is_automatic)
+            and self.replay is None
+            and self.fs == "off"
+            and self.env is None
+            and not self.scrub_env
+            and not self.settings.allow
+        )
+
+
 class Sandbox(_Door):
     """A sandbox that can be entered, one time after another; what `sandbox()` returns.
 
@@ -180,25 +211,7 @@ class Sandbox(_Door):
     the verdict to its owner.
     """
 
-    __slots__ = (
-        "_chdir",
-        "_env",
-        "_fs",
-        "_is_automatic",
-        "_is_pinned",
-        "_is_suspended",
-        "_options",
-        "_record",
-        "_replay",
-        "_root",
-        "_scrub_env",
-        "_seed",
-        "_settings",
-        "_settings_now",
-        "_test_id",
-        "_tz",
-        "_undo",
-    )
+    __slots__ = ("_given", "_is_suspended", "_seed", "_settings_now", "_test_id", "_undo")
 
     def __init__(
         self,
@@ -234,37 +247,27 @@ class Sandbox(_Door):
         if unknown:
             _refuse_unknown(unknown)
         _settings.check_seed(seed)
-        self._seed = seed
-        self._test_id = test_id
-        self._is_automatic = automatic
-        self._is_suspended = False
-        self._undo: list[Callable[[], object]] | None = None
-        self._env: dict[str, str | None] | None = None
         # Written out or not, these cost nothing to check; the rest is checked by `_settings`, once per combination.
-        self._fs = fs if fs == "off" else _settings.choice("fs", fs)
-        self._chdir = _settings.switch("chdir", chdir)
-        self._scrub_env = _settings.switch("scrub_env", scrub_env)
+        fs = fs if fs == "off" else _settings.choice("fs", fs)
+        _settings.switch("chdir", chdir)
+        _settings.switch("scrub_env", scrub_env)
         _settings.switch("deep_datetime", deep_datetime)
+        overrides: dict[str, str | None] | None = None
         if env is not None or tz is not None:
             from hermetic import _environment
 
-            self._env = _environment.check_overrides(env)
+            overrides = _environment.check_overrides(env)
             _environment.check_zone(tz)
-        self._tz = tz
-        self._record = _path("record", record)
-        self._replay = _path("replay", replay)
-        if self._record is not None and self._replay is not None:
+        record, replay = _path("record", record), _path("replay", replay)
+        if record is not None and replay is not None:
             raise OptionError("record and replay exclude each other: give one of them")
-        self._root = root
+        is_now_pinned, is_seed_pinned = now is not DEFAULT_NOW, seed is not None
         extra = _settings.AUTOMATIC if automatic else 0
-        self._is_pinned = (now is not DEFAULT_NOW, seed is not None)
-        if self._record is not None:
-            extra |= (_settings.PINNED_CLOCK if self._is_pinned[0] else 0) | (
-                _settings.PINNED_SEED if seed is not None else 0
-            )
-            self._root = root if root is not None else os.getcwd()
+        if record is not None:
+            extra |= (_settings.PINNED_CLOCK if is_now_pinned else 0) | (_settings.PINNED_SEED if is_seed_pinned else 0)
+            root = root if root is not None else os.getcwd()
         # In the order of `_settings.OPTIONS`.
-        self._options = (
+        options = (
             now,
             tick,
             clock,
@@ -280,8 +283,23 @@ class Sandbox(_Door):
             inherit,
             schedule,
         )
-        self._settings = self._settings_now = _settings.settings(self._options, extra, self._root or "")
-        self._arm_if_plain()
+        settings = _settings.settings(options, extra, root or "")
+        self._given = Given(
+            options,
+            settings,
+            fs=fs,
+            chdir=chdir,
+            env=overrides,
+            scrub_env=scrub_env,
+            tz=tz,
+            record=record,
+            replay=replay,
+            root=root,
+            is_automatic=automatic,
+            is_now_pinned=is_now_pinned,
+            is_seed_pinned=is_seed_pinned,
+        )
+        self._begin(seed, test_id)
 
     def __repr__(self) -> str:
         return f"Sandbox(seed={self._seed!r})"
@@ -319,7 +337,7 @@ class Sandbox(_Door):
         """The last step of an exit: tells what went wrong, if anything did."""
         self._is_suspended = False
         self._findings = self._collect(session)
-        if fatal and not self._is_automatic:
+        if fatal and not self._given.is_automatic:
             failure = failure or self._verdict()
         if failure is None:
             return
@@ -344,9 +362,10 @@ class Sandbox(_Door):
 
     def keep_journal(self, path: str | os.PathLike[str]) -> None:
         """For harnesses, after the exit and before the next entry: finishes what was recorded, to the file `path`."""
-        if self._handle is None:
+        session = self._recorded if self._handle is None else self._handle._session
+        if session is None:
             raise SandboxError("this Sandbox recorded no journal, so there is none to keep")
-        self._handle._session.keep_journal(os.fspath(path))
+        session.keep_journal(os.fspath(path))
 
     def discard_journal(self) -> None:
         """For harnesses: what was recorded is not needed. The scratch file is used again by the next sandbox."""
@@ -371,27 +390,27 @@ class Sandbox(_Door):
 
         return decorate(self, function)
 
-    def _arm_if_plain(self) -> None:
-        """Without journals, directories, variables and warnings, native code enters and leaves by itself."""
-        if (
-            self._record is None
-            and self._replay is None
-            and self._fs == "off"
-            and self._env is None
-            and not self._scrub_env
-            and not self._settings.allow
-        ):
-            self._arm(self._settings.plan, self._seed, self._is_automatic)
+    def _begin(self, seed: int | None, test_id: str | None) -> None:
+        """What each Sandbox has for itself beside the options that it was given."""
+        given = self._given
+        self._seed = seed
+        self._test_id = test_id
+        self._is_suspended = False
+        self._undo: list[Callable[[], object]] | None = None
+        self._settings_now = given.settings
+        if given.is_plain():
+            self._arm(given.settings.plan, seed, given.is_automatic, given.record)
+
+    def _twin(self, seed: int | None, test_id: str | None) -> Sandbox:
+        """A Sandbox with the same options, which are not checked again. A seed that is given here pins nothing."""
+        twin = Sandbox.__new__(Sandbox)
+        twin._given = self._given
+        twin._begin(seed, test_id)
+        return twin
 
     def _clone(self) -> Sandbox:
-        """A Sandbox of its own for one call of a decorated function; checked options are shared."""
-        twin = Sandbox.__new__(Sandbox)
-        for name in Sandbox.__slots__:
-            setattr(twin, name, getattr(self, name))
-        twin._undo = None
-        twin._is_suspended = False
-        twin._arm_if_plain()
-        return twin
+        """A Sandbox of its own for one call of a decorated function."""
+        return self._twin(self._seed, self._test_id)
 
     def _enter(self) -> SandboxHandle:
         """Entry with journals, directories or an environment of its own. Whatever fails, all of it is undone."""
@@ -399,7 +418,8 @@ class Sandbox(_Door):
         self._undo = []
         session: Session = settings.plan.open()
         self._settings_now = settings
-        handle = SandboxHandle(self, session, seed, settings.config["clock"] == "virtual")
+        has_clock = settings.config["clock"] == "virtual"
+        handle: SandboxHandle = self._make_handle(session, seed, has_clock, self._given.record)
         try:
             self._undo.append(session.close)
             self._arrange(handle, options)
@@ -408,9 +428,8 @@ class Sandbox(_Door):
                 handle._replay_warnings = list(recorded.warnings(options["root"], options["test"]))
                 self._warn(handle, settings)
                 session.enter(settings.plan, seed or 0, replay=recorded.raw)
-            elif self._record is not None:
-                handle.mode, handle.journal_path = "record", self._record
-                self._enter_recording(session, settings, seed or 0, options)
+            elif self._given.record is not None:
+                self._enter_recording(session, settings, seed or 0)
             else:
                 self._warn(handle, settings)
                 session.enter(settings.plan, seed or 0)
@@ -440,29 +459,29 @@ class Sandbox(_Door):
     def _prepare(self) -> tuple[Recorded | None, Settings, int | None, dict[str, Any]]:
         """Everything that can be refused before anything is changed."""
         options: dict[str, Any] = {
-            "fs": self._fs,
-            "chdir": self._chdir,
-            "scrub_env": self._scrub_env,
-            "tz": self._tz,
-            "root": self._root or "",
+            "fs": self._given.fs,
+            "chdir": self._given.chdir,
+            "scrub_env": self._given.scrub_env,
+            "tz": self._given.tz,
+            "root": self._given.root or "",
             "test": self._test_id,
         }
         seed = self._seed
-        if self._replay is None:
-            settings = self._settings
+        if self._given.replay is None:
+            settings = self._given.settings
             if seed is None and settings.has_seed:
                 seed = _fresh_seed()
             return None, settings, seed, options
         from hermetic import _journal
 
-        recorded = _journal.Recorded(self._replay)
+        recorded = _journal.Recorded(self._given.replay)
         theirs = recorded.options()
-        values = [theirs.get(name, own) for name, own in zip(_settings.OPTIONS, self._options)]
+        values = [theirs.get(name, own) for name, own in zip(_settings.OPTIONS, self._given.options)]
         options.update({name: theirs[name] for name in ("fs", "chdir", "scrub_env") if name in theirs})
-        options["tz"] = theirs.get("tz") or recorded.head.get("fingerprint", {}).get("tz_env") or self._tz
-        options["root"] = self._root if self._root is not None else os.getcwd()
+        options["tz"] = theirs.get("tz") or recorded.head.get("fingerprint", {}).get("tz_env") or self._given.tz
+        options["root"] = self._given.root if self._given.root is not None else os.getcwd()
         options["test"] = self._test_id or _journal.running_test()
-        extra = _settings.AUTOMATIC if self._is_automatic else 0
+        extra = _settings.AUTOMATIC if self._given.is_automatic else 0
         pinned = recorded.config.get("pinned") or ()
         extra |= (_settings.PINNED_CLOCK if "now" in pinned else 0) | (_settings.PINNED_SEED if "seed" in pinned else 0)
         try:
@@ -478,13 +497,13 @@ class Sandbox(_Door):
         from hermetic import _environment
 
         assert self._undo is not None
-        if not (options["scrub_env"] or self._env or options["tz"]) and options["fs"] == "off":
+        if not (options["scrub_env"] or self._given.env or options["tz"]) and options["fs"] == "off":
             return
         zone = os.environ.get("TZ")
         if options["scrub_env"]:
             _environment.scrub()
-        if self._env:
-            _environment.override(self._env)
+        if self._given.env:
+            _environment.override(self._given.env)
         if options["tz"] is not None or os.environ.get("TZ") != zone:
             self._undo.append(self._sync_zone)
             _environment.apply_zone(options["tz"])
@@ -493,24 +512,25 @@ class Sandbox(_Door):
 
             files = _filesystem.create(handle.seed, self._test_id)
             self._undo.append(lambda: files._leave(self._is_suspended))
-            files._enter(options["chdir"], frozenset(self._env or ()))
+            files._enter(options["chdir"], frozenset(self._given.env or ()))
             handle.fs = files
 
-    def _enter_recording(self, session: Session, settings: Settings, seed: int, options: dict[str, Any]) -> None:
-        from hermetic import _journal
-
-        assert self._undo is not None and self._record is not None
-        config = {**settings.config, **{name: options[name] for name in ("fs", "chdir", "scrub_env", "tz")}}
-        pinned = [name for name, is_pinned in zip(("now", "seed"), self._is_pinned) if is_pinned]
-        now_ns = settings.now_ns if self._is_pinned[0] else real.time_ns()
-        head = _journal.head(config, pinned, seed, now_ns, self._test_id, options["root"])
-        if self._is_automatic:
-            session.enter(settings.plan, seed, record=self._record, head=head)
+    def _enter_recording(self, session: Session, settings: Settings, seed: int) -> None:
+        assert self._undo is not None and self._given.record is not None
+        target, head = self._given.record, self._head(seed)
+        if self._given.is_automatic:
+            session.enter(settings.plan, seed, record=target, head=head)
             return
-        target, scratch = self._record, _scratch_beside(self._record)
+        scratch = _scratch_beside(target)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         self._undo.append(lambda: _finish(session, scratch, target))
         session.enter(settings.plan, seed, record=scratch, head=head)
+
+    def _head(self, seed: int) -> bytes:
+        """The head of the journal that begins now. Native code asks for it too."""
+        from hermetic._journal import head
+
+        return head(self._given, seed, self._test_id)
 
     def _unwind(self, error: BaseException | None, failure: BaseException | None) -> BaseException | None:
         """Undoes in reverse; each step runs even if another one failed. Returns the first failure."""
@@ -532,7 +552,7 @@ class Sandbox(_Door):
         return ERRORS.get(finding.kind, SandboxError)(message)
 
     def _sync_zone(self) -> None:
-        if self._tz is not None or self._env is not None or self._replay is not None:
+        if self._given.tz is not None or self._given.env is not None or self._given.replay is not None:
             from hermetic import _environment
 
             _environment.apply_zone(None)

@@ -187,7 +187,10 @@ impl Sandbox {
         self.order_mode.store(pick(flag::ORDER_SORTED | flag::ORDER_CHAOS, 0) as u8, Ordering::Relaxed);
         self.set_pace(Pace::of(clock, order.is_some()));
         self.is_loose.store(false, Ordering::Relaxed);
-        *lock(&self.turns) = order.unwrap_or_default();
+        if let Some(order) = order {
+            // Whoever replayed here before has left none behind.
+            *lock(&self.turns) = order;
+        }
         self.flags.store(flags, Ordering::Relaxed);
         self.threads.store(1, Ordering::Relaxed);
         lock(&self.keyring).begin(settings.seed);
@@ -203,7 +206,6 @@ impl Sandbox {
     /// Ends the sandbox. Returns what there is to tell, and the recorder's sink with the journal in it.
     pub fn leave(&self) -> (Outcome, Option<BoxedSink>) {
         let tape = std::mem::replace(&mut *lock(&self.tape), Tape::None);
-        *lock(&self.turns) = Order::default();
         let mut outcome = Outcome { elapsed_ns: self.time.elapsed(), ..Outcome::default() };
         outcome.threads = self.threads.load(Ordering::Relaxed).saturating_sub(1);
         let sink = match tape {
@@ -215,6 +217,7 @@ impl Sandbox {
                 Some(recorder.finish())
             }
             Tape::Replayer(replayer) => {
+                *lock(&self.turns) = Order::default();
                 self.note_leftovers(&replayer);
                 self.note_loose();
                 None

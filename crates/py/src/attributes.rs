@@ -54,18 +54,14 @@ impl Attributes {
     pub fn enter(modules: &Bound<'_, PyDict>, clock: bool, randomness: bool, now_ns: i64) -> PyResult<Attributes> {
         let py = modules.py();
         let names = names(py);
-        let mut own = Attributes { aside: Vec::new(), absent: Vec::new() };
-        let mut namespace = Namespace::Absent;
-        for (row, (name, _, fresh, needs, _)) in ROWS.iter().enumerate() {
+        let mut own = Attributes { aside: Vec::with_capacity(ROWS.len()), absent: Vec::with_capacity(ROWS.len()) };
+        let mut search = Search::new(modules, names);
+        for (row, (_, _, fresh, needs, _)) in ROWS.iter().enumerate() {
             if !(if *needs == Needs::Clock { clock } else { randomness }) {
                 continue;
             }
-            // Rows of one module stand together, so it is looked up once.
-            if row == 0 || ROWS[row - 1].0 != *name || ROWS[row - 1].3 != *needs {
-                namespace = Namespace::find(modules, &names[row])?;
-            }
-            let namespace = match &namespace {
-                Namespace::Found(found) => found.clone(),
+            let namespace = match search.namespace(row)? {
+                Namespace::Found(found) => found,
                 Namespace::Absent => {
                     own.absent.push(row);
                     continue;
@@ -74,7 +70,7 @@ impl Attributes {
             };
             let Some(old) = namespace.get_item(&names[row].attribute)? else { continue };
             namespace.set_item(&names[row].attribute, value(py, *fresh, now_ns, &old)?)?;
-            own.aside.push((namespace.unbind(), row, old.unbind()));
+            own.aside.push((namespace.clone().unbind(), row, old.unbind()));
         }
         Ok(own)
     }
@@ -97,12 +93,13 @@ impl Attributes {
     pub fn forget_inside(&self, modules: &Bound<'_, PyDict>, real_now_ns: impl Fn() -> i64) -> PyResult<()> {
         let py = modules.py();
         let names = names(py);
+        let mut search = Search::new(modules, names);
         for row in &self.absent {
             let (_, _, fresh, _, after) = ROWS[*row];
             if !after {
                 continue;
             }
-            let Namespace::Found(namespace) = Namespace::find(modules, &names[*row])? else { continue };
+            let Namespace::Found(namespace) = search.namespace(*row)? else { continue };
             if let Some(old) = namespace.get_item(&names[*row].attribute)? {
                 namespace.set_item(&names[*row].attribute, value(py, fresh, real_now_ns(), &old)?)?;
             }
@@ -111,24 +108,21 @@ impl Attributes {
     }
 }
 
-/// Tools that replace the clock functions of Python modules: module, the list that is not empty while one is at work, name.
-const CLOCK_TOOLS: [(&str, &str, &str); 3] = [
-    ("time_machine", "traveller_stack", "time-machine"),
-    ("time_machine", "coordinates_stack", "time-machine"),
-    ("freezegun.api", "freeze_factories", "freezegun"),
+/// Tools that replace the clock functions of Python modules: module, lists of which one is not empty while it is at work, name.
+const CLOCK_TOOLS: [(&str, &[&str], &str); 2] = [
+    ("time_machine", &["traveller_stack", "coordinates_stack"], "time-machine"),
+    ("freezegun.api", &["freeze_factories"], "freezegun"),
 ];
 
 /// The tool above us that holds the clock now: what it replaced would hide a virtual clock below.
 pub fn clock_holder(modules: &Bound<'_, PyDict>) -> PyResult<Option<&'static str>> {
     let py = modules.py();
-    static KEYS: PyOnceLock<Vec<(Py<PyString>, Py<PyString>)>> = PyOnceLock::new();
-    let keys = KEYS.get_or_init(py, || {
-        let intern = |text: &str| PyString::intern(py, text).unbind();
-        CLOCK_TOOLS.iter().map(|(module, list, _)| (intern(module), intern(list))).collect()
-    });
-    for ((module, list), (_, _, name)) in keys.iter().zip(CLOCK_TOOLS) {
-        let Some(module) = modules.get_item(module)? else { continue };
-        if module.getattr(list).is_ok_and(|list| list.is_truthy().unwrap_or(false)) {
+    static KEYS: PyOnceLock<Vec<Py<PyString>>> = PyOnceLock::new();
+    let keys = KEYS.get_or_init(py, || CLOCK_TOOLS.map(|(module, ..)| PyString::intern(py, module).unbind()).into());
+    for (key, (_, lists, name)) in keys.iter().zip(CLOCK_TOOLS) {
+        let Some(module) = modules.get_item(key)? else { continue };
+        let is_full = |list: &&str| module.getattr(*list).is_ok_and(|list| list.is_truthy().unwrap_or(false));
+        if lists.iter().any(is_full) {
             return Ok(Some(name));
         }
     }
@@ -153,6 +147,29 @@ fn names(py: Python<'_>) -> &[Names] {
         });
         rows.collect()
     })
+}
+
+/// Looks namespaces up. Rows of one module stand together, so each is looked up once.
+struct Search<'a, 'py> {
+    modules: &'a Bound<'py, PyDict>,
+    names: &'a [Names],
+    last: Option<(&'static str, Namespace<'py>)>,
+}
+
+impl<'a, 'py> Search<'a, 'py> {
+    fn new(modules: &'a Bound<'py, PyDict>, names: &'a [Names]) -> Search<'a, 'py> {
+        Search { modules, names, last: None }
+    }
+
+    /// The namespace of a row.
+    fn namespace(&mut self, row: usize) -> PyResult<&Namespace<'py>> {
+        let owner = ROWS[row].0;
+        let found = match self.last.take() {
+            Some((last, found)) if last == owner => found,
+            _ => Namespace::find(self.modules, &self.names[row])?,
+        };
+        Ok(&self.last.insert((owner, found)).1)
+    }
 }
 
 /// Where a row's attribute is kept.

@@ -1,16 +1,17 @@
 //! The way into a sandbox and out of it, in native code.
 //!
 //! Two reasons. A finding interrupts the thread with an error at its next Python instruction; if that were the first one of a
-//! Python `__exit__`, the sandbox would never be left. And the plain case, no journals, directories or variables, is entered
-//! thousands of times in a suite: it takes no Python code at all. Every other case is put in order by `hermetic/_sandbox.py`.
+//! Python `__exit__`, the sandbox would never be left. And the plain case, no directories or variables and no journal but one
+//! that a harness looks after, is entered thousands of times in a suite: it takes no Python code but the head of the journal.
+//! Every other case is put in order by `hermetic/_sandbox.py`.
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::host::hushed;
-use crate::session::{Plan, Session};
+use crate::session::{Journals, Plan, Session};
 use crate::{errors, real};
 
 /// A seed that nobody chose has 32 bits: short enough to read out, long enough not to repeat.
@@ -24,21 +25,42 @@ pub fn active(py: Python<'_>) -> &Bound<'_, PyList> {
     ACTIVE.get_or_init(py, || PyList::empty(py).unbind()).bind(py)
 }
 
-/// Base of `hermetic.Sandbox`, which defines `_enter`, `_leave`, `_suspend`, `_resume` and `_conclude`.
+/// What a plain sandbox is entered with.
+struct Armed {
+    plan: Py<Plan>,
+    seed: Option<Py<PyAny>>,
+    is_automatic: bool,
+    /// Where its journal is written.
+    record: Option<Py<PyString>>,
+}
+
+impl Armed {
+    fn clone_ref(&self, py: Python<'_>) -> Armed {
+        Armed {
+            plan: self.plan.clone_ref(py),
+            seed: self.seed.as_ref().map(|seed| seed.clone_ref(py)),
+            is_automatic: self.is_automatic,
+            record: self.record.as_ref().map(|record| record.clone_ref(py)),
+        }
+    }
+}
+
+/// Base of `hermetic.Sandbox`, which defines `_enter`, `_leave`, `_suspend`, `_resume`, `_conclude` and `_head`.
 #[pyclass(subclass, module = "hermetic._native")]
 #[derive(Default)]
 pub struct Door {
-    /// What a plain sandbox is entered with.
-    plan: Option<Py<Plan>>,
-    seed: Option<Py<PyAny>>,
-    is_automatic: bool,
+    armed: Option<Armed>,
     #[pyo3(get, set)]
     _session: Option<Py<Session>>,
     #[pyo3(get, set)]
     _handle: Option<Py<PyAny>>,
-    /// Findings of the run that is over; None before and while one goes on.
-    #[pyo3(get, set)]
+    #[pyo3(set)]
     _findings: Option<Py<PyAny>>,
+    /// The run that is over had no findings; their list is made when it is asked for.
+    is_clean: bool,
+    /// The run that is over, where its journal can still be kept.
+    #[pyo3(get)]
+    _recorded: Option<Py<Session>>,
 }
 
 #[pymethods]
@@ -49,30 +71,40 @@ impl Door {
         Door::default()
     }
 
-    /// From now on this sandbox is entered with `plan` and `seed` and nothing else.
-    fn _arm(&mut self, plan: Py<Plan>, seed: Option<Py<PyAny>>, is_automatic: bool) {
-        self.plan = Some(plan);
-        self.seed = seed;
-        self.is_automatic = is_automatic;
+    /// From now on this sandbox is entered with these and nothing else.
+    #[pyo3(signature = (plan, seed, is_automatic, record))]
+    fn _arm(&mut self, plan: Py<Plan>, seed: Option<Py<PyAny>>, is_automatic: bool, record: Option<Py<PyString>>) {
+        self.armed = Some(Armed { plan, seed, is_automatic, record });
+    }
+
+    /// A handle for `session`, which this sandbox is entered with.
+    #[pyo3(signature = (session, seed, has_clock, record))]
+    fn _make_handle<'py>(
+        slf: &Bound<'py, Self>,
+        session: &Bound<'py, Session>,
+        seed: Option<Py<PyAny>>,
+        has_clock: bool,
+        record: Option<Py<PyString>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        make_handle(slf, session, seed, has_clock, record)
     }
 
     /// Enters the sandbox; returns its handle.
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let (plan, seed) = {
+        let armed = {
             let mut own = slf.borrow_mut();
             if own._session.is_some() {
                 let message = "this Sandbox is entered already; make another one, or leave it first";
                 return Err(errors::new(py, "SandboxActiveError", message));
             }
-            own._findings = None;
-            let Some(plan) = &own.plan else {
-                drop(own);
-                return slf.call_method0(pyo3::intern!(py, "_enter"));
-            };
-            (plan.clone_ref(py), own.seed.as_ref().map(|seed| seed.clone_ref(py)))
+            (own._findings, own._recorded, own.is_clean) = (None, None, false);
+            own.armed.as_ref().map(|armed| armed.clone_ref(py))
         };
-        enter_plain(slf, plan.get(), seed)
+        match armed {
+            Some(armed) => enter_plain(slf, armed),
+            None => slf.call_method0(pyo3::intern!(py, "_enter")),
+        }
     }
 
     /// Leaves the sandbox, and raises what it has to say if the body did not raise.
@@ -83,7 +115,7 @@ impl Door {
         traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         hushed(|| {
-            if slf.borrow().plan.is_some() && slf.borrow()._session.is_some() {
+            if slf.borrow().armed.is_some() && slf.borrow()._session.is_some() {
                 leave_plain(slf, error)
             } else {
                 slf.call_method1(pyo3::intern!(slf.py(), "_leave"), (kind, error, traceback)).map(drop)
@@ -91,9 +123,30 @@ impl Door {
         })
     }
 
+    /// Findings of the run that is over; None before and while one goes on.
+    #[getter]
+    fn _findings(&mut self, py: Python<'_>) -> Option<Py<PyAny>> {
+        if self.is_clean && self._findings.is_none() {
+            self._findings = Some(PyList::empty(py).into_any().unbind());
+        }
+        self._findings.as_ref().map(|findings| findings.clone_ref(py))
+    }
+
+    /// Whether `findings` may hold any. A harness asks several times for each test, and nearly always there are none.
+    fn _may_have_findings(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.is_clean {
+            return Ok(false);
+        }
+        if let Some(findings) = &self._findings {
+            return findings.bind(py).is_truthy();
+        }
+        self._session.as_ref().map_or(Ok(true), |session| session.try_borrow(py)?.has_findings(py))
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self._handle)?;
         visit.call(&self._session)?;
+        visit.call(&self._recorded)?;
         visit.call(&self._findings)
     }
 
@@ -113,9 +166,10 @@ impl Door {
     }
 }
 
-fn enter_plain<'py>(slf: &Bound<'py, Door>, plan: &Plan, seed: Option<Py<PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+fn enter_plain<'py>(slf: &Bound<'py, Door>, armed: Armed) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
-    let seed = match seed {
+    let plan = armed.plan.get();
+    let seed = match armed.seed {
         None if plan.has_seed() => Some(fresh_seed(py)?),
         chosen => chosen,
     };
@@ -123,9 +177,10 @@ fn enter_plain<'py>(slf: &Bound<'py, Door>, plan: &Plan, seed: Option<Py<PyAny>>
         Some(seed) => seed.bind(py).clone(),
         None => 0i32.into_pyobject(py)?.into_any(),
     };
-    let session = Bound::new(py, plan.enter(&drawn)?)?;
-    let made = handle_class(py).and_then(|class| class.call1((slf, &session, seed, plan.has_clock())));
-    let handle = made.and_then(|handle| active(py).append(&handle).map(|()| handle)).inspect_err(|_| {
+    let session = enter_session(slf, plan, &drawn, armed.record.as_ref())?;
+    let made = make_handle(slf, &session, seed, plan.has_clock(), armed.record)
+        .and_then(|handle| active(py).append(&handle).map(|()| handle));
+    let handle = made.inspect_err(|_| {
         // Nothing stays half entered; the error that brought us here is the one to tell.
         drop(session.borrow_mut().leave(py));
     })?;
@@ -135,20 +190,39 @@ fn enter_plain<'py>(slf: &Bound<'py, Door>, plan: &Plan, seed: Option<Py<PyAny>>
     Ok(handle)
 }
 
+fn enter_session<'py>(
+    slf: &Bound<'py, Door>,
+    plan: &Plan,
+    seed: &Bound<'py, PyAny>,
+    record: Option<&Py<PyString>>,
+) -> PyResult<Bound<'py, Session>> {
+    let py = slf.py();
+    let Some(record) = record else { return plan.enter(seed, &Journals::default()) };
+    let head = slf.call_method1(pyo3::intern!(py, "_head"), (seed,))?.cast_into::<PyBytes>()?;
+    let record = record.bind(py).to_cow()?;
+    plan.enter(seed, &Journals::recording(&record, head.as_bytes()))
+}
+
 fn leave_plain(slf: &Bound<'_, Door>, error: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = slf.py();
-    let (session, handle, is_automatic) = {
+    let (session, handle, is_automatic, is_recording) = {
         let mut own = slf.borrow_mut();
-        (own._session.take(), own._handle.as_ref().map(|handle| handle.clone_ref(py)), own.is_automatic)
+        let Some(armed) = &own.armed else { return Ok(()) };
+        let (is_automatic, is_recording) = (armed.is_automatic, armed.record.is_some());
+        let handle = own._handle.as_ref().map(|handle| handle.clone_ref(py));
+        (own._session.take(), handle, is_automatic, is_recording)
     };
     let Some(session) = session else { return Ok(()) };
     let left = session.borrow_mut(py).leave(py);
     if let Some(handle) = handle {
         forget(active(py), handle.bind(py))?;
     }
+    if is_recording {
+        slf.borrow_mut()._recorded = Some(session.clone_ref(py));
+    }
     if let Ok((0, _)) = left {
         let mut own = slf.borrow_mut();
-        own._findings = Some(PyList::empty(py).into_any().unbind());
+        own.is_clean = true;
         // The handle knows its sandbox: as nothing is left to be asked of it, the two go without a collection.
         own._handle = None;
         return Ok(());
@@ -177,42 +251,56 @@ fn fresh_seed(py: Python<'_>) -> PyResult<Py<PyAny>> {
     Ok(seed.into_pyobject(py)?.into_any().unbind())
 }
 
-fn handle_class(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+/// The handle of a sandbox that is being entered. Filled here and not by arguments, which would take longer to hand over than
+/// all the rest.
+fn make_handle<'py>(
+    sandbox: &Bound<'py, Door>,
+    session: &Bound<'py, Session>,
+    seed: Option<Py<PyAny>>,
+    has_clock: bool,
+    record: Option<Py<PyString>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = sandbox.py();
     let class = HANDLE
         .get_or_try_init(py, || Ok::<_, PyErr>(py.import("hermetic._sandbox")?.getattr("SandboxHandle")?.unbind()))?;
-    Ok(class.bind(py))
+    let made = class.bind(py).call0()?;
+    let mut handle = made.cast::<Handle>()?.borrow_mut();
+    handle._sandbox = Some(sandbox.clone().unbind());
+    handle._session = Some(session.clone().unbind());
+    handle._has_clock = has_clock;
+    handle.seed = seed;
+    if record.is_some() {
+        handle.mode = pyo3::intern!(py, "record").clone().unbind();
+    }
+    handle.journal_path = record;
+    drop(handle);
+    Ok(made)
 }
 
 /// Base of `hermetic.SandboxHandle`: its values. What it does with them is Python.
 #[pyclass(subclass, module = "hermetic._native", get_all, set_all)]
 pub struct Handle {
-    _sandbox: Py<PyAny>,
-    _session: Py<Session>,
+    _sandbox: Option<Py<Door>>,
+    _session: Option<Py<Session>>,
     _has_clock: bool,
     _clock: Option<Py<PyAny>>,
     seed: Option<Py<PyAny>>,
     mode: Py<PyString>,
     fs: Option<Py<PyAny>>,
-    journal_path: Option<Py<PyAny>>,
+    journal_path: Option<Py<PyString>>,
     _replay_warnings: Option<Py<PyAny>>,
 }
 
 #[pymethods]
 impl Handle {
     #[new]
-    fn new(
-        py: Python<'_>,
-        sandbox: Py<PyAny>,
-        session: Py<Session>,
-        seed: Option<Py<PyAny>>,
-        has_clock: bool,
-    ) -> Handle {
+    fn new(py: Python<'_>) -> Handle {
         Handle {
-            _sandbox: sandbox,
-            _session: session,
-            _has_clock: has_clock,
+            _sandbox: None,
+            _session: None,
+            _has_clock: false,
             _clock: None,
-            seed,
+            seed: None,
             mode: pyo3::intern!(py, "deterministic").clone().unbind(),
             fs: None,
             journal_path: None,

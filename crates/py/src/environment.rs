@@ -28,11 +28,12 @@ fn data(py: Python<'_>) -> PyResult<&Bound<'_, PyDict>> {
     Ok(data.bind(py))
 }
 
-/// libc's side: the pointers, and the text behind them.
+/// libc's side: the pointers, and the texts behind them.
 #[derive(Clone, Default)]
 struct Native {
-    pointers: Vec<*const c_char>,
-    entries: Vec<CString>,
+    /// Each with the end of its text, which begins where the one before ends.
+    entries: Vec<(*const c_char, usize)>,
+    text: Vec<u8>,
 }
 
 // SAFETY: the pointers are compared, never followed, after the moment in which they were read.
@@ -59,14 +60,33 @@ impl Native {
 
     /// Whether `environ` holds these very pointers. libc makes a new string for a new value and never writes into an old one.
     fn is_current(&self) -> bool {
-        Native::each().eq(self.pointers.iter().copied())
+        Native::each().eq(self.entries.iter().map(|(entry, _)| *entry))
+    }
+
+    /// Whether `environ` says the same in the same order. Only strings that are new are looked at.
+    fn is_equal(&self) -> bool {
+        // SAFETY: entries of `environ` are NUL-terminated.
+        let is_same = |(now, (entry, text))| now == entry || unsafe { CStr::from_ptr(now) }.to_bytes() == text;
+        Native::each().count() == self.entries.len() && Native::each().zip(self.each_with_text()).all(is_same)
     }
 
     fn read() -> Native {
-        let pointers: Vec<_> = Native::each().collect();
-        // SAFETY: entries of `environ` are NUL-terminated.
-        let entries = pointers.iter().map(|entry| unsafe { CStr::from_ptr(*entry) }.to_owned()).collect();
-        Native { pointers, entries }
+        let mut own = Native::default();
+        for entry in Native::each() {
+            // SAFETY: as above.
+            own.text.extend_from_slice(unsafe { CStr::from_ptr(entry) }.to_bytes());
+            own.entries.push((entry, own.text.len()));
+        }
+        own
+    }
+
+    fn each_with_text(&self) -> impl Iterator<Item = (*const c_char, &[u8])> {
+        let mut start = 0;
+        self.entries.iter().map(move |&(entry, end)| (entry, &self.text[core::mem::replace(&mut start, end)..end]))
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.each_with_text().map(|(_, text)| text)
     }
 }
 
@@ -101,13 +121,8 @@ impl Environment {
         if self.0.native.is_current() {
             return Ok(Changes::new());
         }
-        let now = data(py)?;
-        let before = self.0.python.bind(py);
-        let mut undone = Changes::new();
-        if !now.eq(before)? {
-            undone = changes(before, now)?;
-            apply(py, &changes(now, before)?)?;
-        }
+        let (undone, back) = differences(self.0.python.bind(py), data(py)?)?;
+        apply(py, &back)?;
         self.restore_native();
         Ok(undone)
     }
@@ -115,18 +130,18 @@ impl Environment {
     /// What was changed behind the back of `os.environ` is put back as well.
     fn restore_native(&self) {
         let before = &self.0.native;
-        if before.is_current() {
+        if before.is_equal() {
             return;
         }
         let now = Native::read();
-        for entry in &now.entries {
+        for entry in now.texts() {
             let (name, _) = split(entry);
-            if !before.entries.iter().any(|old| split(old).0 == name) {
+            if !before.texts().any(|old| split(old).0 == name) {
                 unset(name);
             }
         }
-        for old in &before.entries {
-            if !now.entries.contains(old) {
+        for old in before.texts() {
+            if !now.texts().any(|entry| entry == old) {
                 let (name, value) = split(old);
                 set(name, value);
             }
@@ -152,27 +167,35 @@ pub fn apply(py: Python<'_>, changes: &Changes) -> PyResult<()> {
     Ok(())
 }
 
-/// What turns `from` into `to`.
-fn changes(from: &Bound<'_, PyDict>, to: &Bound<'_, PyDict>) -> PyResult<Changes> {
-    let mut changes = Changes::new();
-    for name in from.keys() {
-        if !to.contains(&name)? {
-            changes.push((name.extract()?, None));
+/// What turns `before` into `now`, and what turns it back.
+fn differences(before: &Bound<'_, PyDict>, now: &Bound<'_, PyDict>) -> PyResult<(Changes, Changes)> {
+    let (mut there, mut back) = (Changes::new(), Changes::new());
+    let mut kept = 0;
+    for (name, value) in now.iter() {
+        let old = before.get_item(&name)?;
+        kept += usize::from(old.is_some());
+        // As a rule it is the very object: one is a copy of the other.
+        if old.as_ref().is_some_and(|old| old.is(&value) || old.eq(&value).unwrap_or(false)) {
+            continue;
+        }
+        there.push((name.extract()?, Some(value.extract()?)));
+        back.push((name.extract()?, old.map(|old| old.extract()).transpose()?));
+    }
+    if kept == before.len() {
+        return Ok((there, back));
+    }
+    for (name, value) in before.iter() {
+        if !now.contains(&name)? {
+            there.push((name.extract()?, None));
+            back.push((name.extract()?, Some(value.extract()?)));
         }
     }
-    for (name, value) in to.iter() {
-        let old = from.get_item(&name)?;
-        if !old.is_some_and(|old| old.eq(&value).unwrap_or(false)) {
-            changes.push((name.extract()?, Some(value.extract()?)));
-        }
-    }
-    Ok(changes)
+    Ok((there, back))
 }
 
-fn split(entry: &CStr) -> (&[u8], &[u8]) {
-    let bytes = entry.to_bytes();
-    let at = bytes.iter().position(|byte| *byte == b'=').unwrap_or(bytes.len());
-    (&bytes[..at], bytes.get(at + 1..).unwrap_or_default())
+fn split(entry: &[u8]) -> (&[u8], &[u8]) {
+    let at = entry.iter().position(|byte| *byte == b'=').unwrap_or(entry.len());
+    (&entry[..at], entry.get(at + 1..).unwrap_or_default())
 }
 
 fn set(name: &[u8], value: &[u8]) {

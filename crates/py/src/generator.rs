@@ -55,14 +55,14 @@ impl Generator {
         self.twister.save(py)
     }
 
-    pub fn restore(&self, py: Python<'_>, state: &State) -> PyResult<()> {
-        self.twister.restore(py, state)
+    pub fn swap(&self, py: Python<'_>, state: &mut State) -> PyResult<()> {
+        self.twister.swap(py, state)
     }
 
     /// Exactly `random.seed(seed)` for an integer.
     pub fn seed(&self, py: Python<'_>, seed: &Bound<'_, PyAny>) -> PyResult<()> {
         self.seed.call1(py, (seed,))?;
-        self.twister.instance.setattr(py, "gauss_next", py.None())
+        self.twister.set_gauss(py, &py.None())
     }
 }
 
@@ -81,7 +81,21 @@ impl Twister {
         let mut words = Box::new([0; STATE_LEN]);
         // SAFETY: `is_where_expected` has seen the state at this address, and the lock keeps it still.
         unsafe { core::ptr::copy_nonoverlapping(self.address(), words.as_mut_ptr(), STATE_LEN) };
-        Ok(State { words, gauss: self.instance.getattr(py, "gauss_next")? })
+        Ok(State { words, gauss: self.gauss(py)? })
+    }
+
+    /// Exchanges the generator's state with a saved one.
+    pub fn swap(&self, py: Python<'_>, state: &mut State) -> PyResult<()> {
+        if !self.is_direct {
+            let now = self.save_public(py)?;
+            self.restore_public(py, state)?;
+            *state = now;
+            return Ok(());
+        }
+        // SAFETY: as in `save`; a saved state lies elsewhere.
+        unsafe { core::ptr::swap_nonoverlapping(self.address(), state.words.as_mut_ptr(), STATE_LEN) };
+        let gauss = core::mem::replace(&mut state.gauss, self.gauss(py)?);
+        self.set_gauss(py, &gauss)
     }
 
     pub fn restore(&self, py: Python<'_>, state: &State) -> PyResult<()> {
@@ -90,7 +104,15 @@ impl Twister {
         }
         // SAFETY: as in `save`.
         unsafe { core::ptr::copy_nonoverlapping(state.words.as_ptr(), self.address(), STATE_LEN) };
-        self.instance.setattr(py, "gauss_next", &state.gauss)
+        self.set_gauss(py, &state.gauss)
+    }
+
+    fn gauss(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.instance.getattr(py, pyo3::intern!(py, "gauss_next"))
+    }
+
+    fn set_gauss(&self, py: Python<'_>, gauss: &Py<PyAny>) -> PyResult<()> {
+        self.instance.setattr(py, pyo3::intern!(py, "gauss_next"), gauss)
     }
 
     fn address(&self) -> *mut u8 {

@@ -140,8 +140,11 @@ fn with_inventory<T>(
     work: impl FnOnce(&[Named]) -> PyResult<T>,
 ) -> PyResult<T> {
     let classes = CLASSES.get_or_try_init(py, || Classes::find(py))?;
-    // Fails until NumPy is loaded, and is asked again then.
-    let _ = NUMPY.get_or_try_init(py, || Numpy::find(py));
+    if NUMPY.get(py).is_none() {
+        if let Some(found) = Numpy::find(modules) {
+            let _ = NUMPY.set(py, found);
+        }
+    }
     let mut inventory = INVENTORY.lock().unwrap_or_else(PoisonError::into_inner);
     let inventory = inventory.get_or_insert_with(Inventory::default);
     inventory.look_at_new(modules, classes);
@@ -165,14 +168,18 @@ impl Inventory {
             return;
         }
         self.module_count = modules.len();
-        for (name, module) in
-            modules.items().iter().filter_map(|item| item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().ok())
-        {
-            // A module that was replaced under its name is another one.
+        let seen = &mut self.modules;
+        // A module that was replaced under its name is another one.
+        let is_new = |(name, module): &(Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            name.is_instance_of::<PyString>()
+                && module.is_instance_of::<PyModule>()
+                && seen.insert(module.as_ptr() as usize)
+        };
+        // Collected first, in case that a look at one imports another.
+        let fresh: Vec<_> = modules.iter().filter(is_new).collect();
+        for (name, module) in fresh {
             let (Ok(name), Ok(module)) = (name.cast::<PyString>(), module.cast::<PyModule>()) else { continue };
-            if self.modules.insert(module.as_ptr() as usize) {
-                self.look_at(&name.to_string_lossy(), module, classes);
-            }
+            self.look_at(&name.to_string_lossy(), module, classes);
         }
     }
 
@@ -264,15 +271,15 @@ struct Numpy {
 static NUMPY: PyOnceLock<Numpy> = PyOnceLock::new();
 
 impl Numpy {
-    /// An error where NumPy's random module is not loaded.
-    fn find(py: Python<'_>) -> PyResult<Numpy> {
-        let modules = py.import("sys")?.getattr("modules")?;
-        let legacy = modules.get_item("numpy.random.mtrand")?;
-        let generator = modules.get_item("numpy.random._generator")?.getattr("Generator")?;
-        Ok(Numpy {
-            generator: generator.cast_into::<PyType>()?.unbind(),
-            state: legacy.getattr("RandomState")?.cast_into::<PyType>()?.unbind(),
-            global: legacy.getattr("_rand")?.unbind(),
+    /// None where NumPy's random module is not loaded.
+    fn find(modules: &Bound<'_, PyDict>) -> Option<Numpy> {
+        let py = modules.py();
+        let legacy = modules.get_item(pyo3::intern!(py, "numpy.random.mtrand")).ok()??;
+        let generator = modules.get_item("numpy.random._generator").ok()??.getattr("Generator").ok()?;
+        Some(Numpy {
+            generator: generator.cast_into::<PyType>().ok()?.unbind(),
+            state: legacy.getattr("RandomState").ok()?.cast_into::<PyType>().ok()?.unbind(),
+            global: legacy.getattr("_rand").ok()?.unbind(),
         })
     }
 }

@@ -68,7 +68,7 @@ mod _native {
         pg_check_name, pg_check_socket_dir, pg_find_binaries, pg_generate_name, pg_sweep, pg_tables, PgCluster, PgError,
     };
     #[pymodule_export]
-    use crate::real::{real_begin, real_clock, real_end, real_sleep, real_urandom};
+    use crate::real::{real_begin, real_clock, real_end, real_monotonic, real_sleep, real_time, real_urandom};
     #[pymodule_export]
     use crate::session::{describe, is_generator_direct, last_interrupt, problem, Plan, Session};
     #[pymodule_export]

@@ -57,7 +57,7 @@ pub fn save(rand: &Bound<'_, PyAny>) -> PyResult<State> {
     Ok(State::Memory { words, gauss })
 }
 
-pub fn restore(rand: &Bound<'_, PyAny>, state: &State) -> PyResult<()> {
+fn restore(rand: &Bound<'_, PyAny>, state: &State) -> PyResult<()> {
     match state {
         State::Public(state) => rand.call_method1("set_state", (state,)).map(drop),
         State::Memory { words, gauss } => {
@@ -74,10 +74,29 @@ pub fn restore(rand: &Bound<'_, PyAny>, state: &State) -> PyResult<()> {
     }
 }
 
+/// Exchanges the generator's state with a saved one.
+pub fn swap(rand: &Bound<'_, PyAny>, state: &mut State) -> PyResult<()> {
+    if let (State::Memory { words, gauss }, Some(places)) = (&mut *state, find(rand)?) {
+        // SAFETY: as in `save`; a saved state lies elsewhere.
+        unsafe { core::ptr::swap_nonoverlapping(places.state, words.as_mut_ptr(), STATE_LEN) };
+        // SAFETY: as above.
+        unsafe { core::ptr::swap_nonoverlapping(places.gauss, gauss.as_mut_ptr(), gauss.len()) };
+        return Ok(());
+    }
+    let now = save(rand)?;
+    restore(rand, state)?;
+    *state = now;
+    Ok(())
+}
+
 /// NumPy takes seeds of 32 bits, so the sandbox's seed is reduced.
 pub fn seed(rand: &Bound<'_, PyAny>, seed: &Bound<'_, PyAny>) -> PyResult<()> {
-    let reduced = seed.call_method1("__and__", (0xffff_ffff_u64,))?;
-    rand.call_method1(pyo3::intern!(rand.py(), "seed"), (reduced,)).map(drop)
+    let py = seed.py();
+    let reduced = match seed.extract::<u64>() {
+        Ok(seed) => (seed as u32).into_pyobject(py)?.into_any(),
+        Err(_) => seed.call_method1("__and__", (u32::MAX,))?,
+    };
+    rand.call_method1(pyo3::intern!(py, "seed"), (reduced,)).map(drop)
 }
 
 /// Seeds from the operating system: for a generator that was first imported, and therefore seeded, inside a sandbox.
@@ -97,7 +116,7 @@ fn find(rand: &Bound<'_, PyAny>) -> PyResult<Option<Places>> {
 fn state_address(rand: &Bound<'_, PyAny>) -> PyResult<Option<*mut u8>> {
     let py = rand.py();
     let generator = rand.getattr(pyo3::intern!(py, "_bit_generator"))?;
-    if generator.get_type().name()?.to_string_lossy() != "MT19937" {
+    if generator.get_type().name()? != "MT19937" {
         return Ok(None);
     }
     let capsule = generator.getattr(pyo3::intern!(py, "capsule"))?;

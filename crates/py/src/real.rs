@@ -34,6 +34,18 @@ pub fn real_clock(clock: i32) -> i64 {
     }
 }
 
+/// Seconds since the Unix epoch.
+#[pyfunction]
+pub fn real_time() -> f64 {
+    real_clock(hermetic_abi::clock::WALL) as f64 / 1e9
+}
+
+/// Seconds of the monotonic clock.
+#[pyfunction]
+pub fn real_monotonic() -> f64 {
+    real_clock(hermetic_abi::clock::MONOTONIC) as f64 / 1e9
+}
+
 /// Sleeps for real. Other Python threads run meanwhile.
 #[pyfunction]
 pub fn real_sleep(py: Python<'_>, seconds: f64) -> PyResult<()> {

@@ -9,7 +9,7 @@ use hermetic_abi::{flag, status, Api, Config, Jump, Outcome, Slice, Text};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyInt};
 
 use crate::attributes::{self, Attributes};
 use crate::environment::{self, Changes, Environment};
@@ -64,10 +64,10 @@ impl Plan {
 }
 
 impl Plan {
-    /// Opens and enters without journals.
-    pub fn enter(&self, seed: &Bound<'_, PyAny>) -> PyResult<Session> {
-        let mut session = self.open(seed.py())?;
-        session.enter_with(self, seed, Journals::default())?;
+    /// Opens and enters.
+    pub fn enter<'py>(&self, seed: &Bound<'py, PyAny>, journals: &Journals<'_>) -> PyResult<Bound<'py, Session>> {
+        let session = Bound::new(seed.py(), self.open(seed.py())?)?;
+        session.borrow_mut().enter_with(self, seed, journals)?;
         Ok(session)
     }
 
@@ -83,10 +83,16 @@ impl Plan {
 
 /// Paths and bytes of journals at entry.
 #[derive(Default)]
-struct Journals<'a> {
+pub struct Journals<'a> {
     record: Option<&'a str>,
     head: Option<&'a [u8]>,
     replay: Option<&'a [u8]>,
+}
+
+impl<'a> Journals<'a> {
+    pub fn recording(path: &'a str, head: &'a [u8]) -> Journals<'a> {
+        Journals { record: Some(path), head: Some(head), replay: None }
+    }
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
@@ -133,7 +139,7 @@ impl Session {
         head: Option<&[u8]>,
         replay: Option<&[u8]>,
     ) -> PyResult<()> {
-        self.enter_with(plan.get(), seed, Journals { record, head, replay })
+        self.enter_with(plan.get(), seed, &Journals { record, head, replay })
     }
 
     /// Leaves the sandbox. Returns the number of findings, and of fatal ones among them.
@@ -313,13 +319,20 @@ impl Session {
 }
 
 impl Session {
-    fn enter_with(&mut self, plan: &Plan, seed: &Bound<'_, PyAny>, journals: Journals<'_>) -> PyResult<()> {
+    /// Whether the engine has noticed anything so far.
+    pub fn has_findings(&self, py: Python<'_>) -> PyResult<bool> {
+        // SAFETY: null stands for no interest in the finding itself.
+        Ok(unsafe { (usable(py)?.finding)(self.id, 0, core::ptr::null_mut()) } == status::OK)
+    }
+
+    fn enter_with(&mut self, plan: &Plan, seed: &Bound<'_, PyAny>, journals: &Journals<'_>) -> PyResult<()> {
         let py = seed.py();
         self.require(py, &[Phase::Open])?;
+        let (api, modules) = (usable(py)?, modules(py)?);
         let entered = self
-            .set_aside(plan, seed)
-            .and_then(|()| self.set_generators(plan, &modules(py)?, &journals))
-            .and_then(|()| self.enter_engine(plan, seed, &journals));
+            .set_aside(plan, seed, &modules)
+            .and_then(|()| self.set_generators(plan, &modules, journals))
+            .and_then(|()| self.enter_engine(api, plan, seed, journals));
         if let Err(error) = entered {
             self.phase = Phase::Left;
             // The first error is the one that matters; what cannot be restored after it has no better place to go.
@@ -330,12 +343,10 @@ impl Session {
         Ok(())
     }
 
-    fn set_aside(&mut self, plan: &Plan, seed: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn set_aside(&mut self, plan: &Plan, seed: &Bound<'_, PyAny>, modules: &Bound<'_, PyDict>) -> PyResult<()> {
         let py = seed.py();
-        usable(py)?;
-        let modules = modules(py)?;
         if plan.flags & flag::CLOCK != 0 && plan.flags & flag::AUTOMATIC == 0 {
-            if let Some(holder) = attributes::clock_holder(&modules)? {
+            if let Some(holder) = attributes::clock_holder(modules)? {
                 return Err(errors::sandbox(
                     py,
                     &format!(
@@ -352,14 +363,14 @@ impl Session {
         }
         if plan.numpy {
             self.is_numpy_watched = true;
-            if let Some(rand) = numpy::global(&modules)? {
+            if let Some(rand) = numpy::global(modules)? {
                 let state = numpy::save(&rand)?;
                 numpy::seed(&rand, seed)?;
                 self.numpy = Some((rand.unbind(), state));
             }
         }
         let has_clock = plan.flags & flag::CLOCK != 0;
-        self.attributes = Some(Attributes::enter(&modules, has_clock, plan.numpy, plan.now_ns)?);
+        self.attributes = Some(Attributes::enter(modules, has_clock, plan.numpy, plan.now_ns)?);
         Ok(())
     }
 
@@ -389,11 +400,15 @@ impl Session {
         Ok(())
     }
 
-    fn enter_engine(&mut self, plan: &Plan, seed: &Bound<'_, PyAny>, journals: &Journals<'_>) -> PyResult<()> {
+    fn enter_engine(
+        &mut self,
+        api: &Api,
+        plan: &Plan,
+        seed: &Bound<'_, PyAny>,
+        journals: &Journals<'_>,
+    ) -> PyResult<()> {
         let py = seed.py();
-        let api = usable(py)?;
-        let seed = seed.str()?;
-        let seed = seed.to_str()?;
+        let seed = decimal(seed)?;
         if plan.flags & flag::NETWORK != 0 {
             audit::begin(py)?;
             self.is_guarded = true;
@@ -470,15 +485,10 @@ impl Session {
             attributes.swap(py)?;
         }
         if let Some((rand, state)) = &mut self.numpy {
-            let rand = rand.bind(py);
-            let current = numpy::save(rand)?;
-            numpy::restore(rand, state)?;
-            *state = current;
+            numpy::swap(rand.bind(py), state)?;
         }
         if let (Some(state), Some(generator)) = (&mut self.random, GENERATOR.get(py)) {
-            let current = generator.save(py)?;
-            generator.restore(py, state)?;
-            *state = current;
+            generator.swap(py, state)?;
         }
         Ok(())
     }
@@ -514,6 +524,17 @@ impl Session {
 fn usable(py: Python<'_>) -> PyResult<&'static Api> {
     host::prepare(py)?;
     engine::attached().map_err(|reason| errors::sandbox(py, reason))
+}
+
+/// A seed as text.
+fn decimal(seed: &Bound<'_, PyAny>) -> PyResult<String> {
+    if seed.is_exact_instance_of::<PyInt>() {
+        // Nearly always: a test's own seed and a fresh one. Larger ones, and negative ones, have no such number.
+        if let Ok(number) = seed.extract::<u64>() {
+            return Ok(number.to_string());
+        }
+    }
+    Ok(seed.str()?.to_str()?.to_owned())
 }
 
 fn modules(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

@@ -157,11 +157,10 @@ class Attempt:
         return [finding for finding in self._unseen(self._judged) if finding["fatal"]]
 
     def _unseen(self, seen: set[tuple[str, str, str]]) -> list[dict[str, Any]]:
-        found = self.sandbox.findings
-        if not found and not self._added:
+        if not (self._added or self.sandbox._may_have_findings() or self.handle.fs is not None):
             return []
         fresh = []
-        for finding in (*map(findings.as_plain, found), *self._added):
+        for finding in (*map(findings.as_plain, self.sandbox.findings), *self._added):
             key = finding["kind"], finding["message"], finding["site"]
             if key not in seen:
                 seen.add(key)

@@ -27,6 +27,7 @@ class Identities:
         self._root = str(config.rootpath)
         self._is_rooted = config.inipath is not None
         self._tops: dict[str, str] = {}
+        self._roots: dict[str, str] = {}
         self._stable_paths: dict[str, str] = {}
 
     def seed(self, node: pytest.Item | pytest.Collector, *, suffix: str = "", base: int | None = None) -> int:
@@ -57,8 +58,17 @@ class Identities:
     def root_of(self, node: pytest.Item | pytest.Collector) -> str:
         """The directory that paths of this node are counted from: the root directory, or without an ini file the top of
         the project that the file is in."""
+        if self._is_rooted:
+            return self._root
+        path = node.nodeid.partition("::")[0]
+        root = self._roots.get(path)
+        if root is None:
+            root = self._roots[path] = self._find_root(node)
+        return root
+
+    def _find_root(self, node: pytest.Item | pytest.Collector) -> str:
         file = str(getattr(node, "path", ""))
-        if self._is_rooted or not file:
+        if not file:
             return self._root
         directory = os.path.dirname(file)
         top = self._tops.get(directory)

@@ -38,17 +38,17 @@ class Plans:
         """The plan of an item or collector."""
         if node is None:
             return self._top
-        if isinstance(node, pytest.Item):
-            # The common case, not worth an entry of its own: a test without a marker of ours.
-            for mark in node.own_markers:
-                if mark.name == MARKER:
-                    break
-            else:
-                return self.of(node.parent)
         plan = self._by_node.get(node)
         if plan is None:
             plan = self._by_node[node] = _merged(self.of(node.parent), list(_own_marks(node)))
         return plan
+
+    def of_test(self, item: pytest.Item) -> Plan:
+        """As `of`. Most tests have no marker of ours, and are not worth an entry of their own."""
+        for mark in item.own_markers:
+            if mark.name == MARKER:
+                return self.of(item)
+        return self.of(item.parent)
 
 
 def _merged(outer: Plan, marks: list[pytest.Mark]) -> Plan:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hermetic._pytest.replay import Replay
 
 FIXTURE = "hermetic_sandbox"
+CONSTANTS = (str, int, float, type(None))
+"""Types of option values that nobody can change."""
 MARKER_LINE = (
     "hermetic(seed=..., now=..., network=..., ..., off=False): run the test in a sandbox with these options of "
     "hermetic.sandbox(); the nearest marker wins for each option; off=True keeps the test out of any sandbox"
@@ -43,6 +45,8 @@ class Run:
         self.replay: Replay | None = None
         self.attempt: Attempt | None = None
         self._takes_part = False
+        self._models: dict[tuple[int, bool, str | None], Sandbox] = {}
+        """Sandboxes that are never entered, by what makes them: a plan, which lives as long as the run."""
 
     def take_part(self) -> None:
         """Registers what works around each test, once. A run that sandboxes nothing is spared it."""
@@ -56,7 +60,7 @@ class Run:
 
     def plan_for(self, item: pytest.Item) -> Plan | None:
         """How to run the test in a sandbox; None where it runs in none."""
-        plan = self.plans.of(item)
+        plan = self.plans.of_test(item)
         if self.replay is not None:
             return plan if self.replay.is_selected(item) else None
         if plan.error is not None:
@@ -78,23 +82,31 @@ class Run:
 
     def sandbox_for(self, item: pytest.Item, plan: Plan) -> Sandbox:
         """The sandbox of one attempt, not entered yet."""
-        chosen = dict(plan.options)
-        if "monotonic" not in chosen and self.neighbours.keeps_loop(item):
-            chosen["monotonic"] = "continue"
-        if self.replay is not None:
-            chosen["replay"] = self.replay.path
-        elif self.recorder is not None:
-            chosen["record"] = self.recorder.prepare()
-        elif "seed" not in chosen:
-            chosen["seed"] = self.identities.seed(item)
-        if self.replay is None and self.recorder is None:
-            return Sandbox(automatic=True, test_id=item.nodeid, **chosen)
-        sandbox = Sandbox(automatic=True, test_id=item.nodeid, root=self.identities.root_of(item), **chosen)
-        if sandbox._seed is None:
-            # Given as an option it would pin the test's entropy, which is to be real while recording. Like this it only
-            # stands in the journal, where replay finds it for everything that is seeded beside the test.
-            sandbox._seed = self.identities.seed(item)
-        return sandbox
+        model = self._model(item, plan)
+        # Given as an option it would pin the test's entropy, which is to be real while recording. Like this it only
+        # stands in the journal, where replay finds it for everything that is seeded beside the test.
+        seed = self.identities.seed(item) if model._seed is None else model._seed
+        return model._twin(seed, item.nodeid)
+
+    def _model(self, item: pytest.Item, plan: Plan) -> Sandbox:
+        """A sandbox with the options of the test, which are checked once for all tests that share them."""
+        is_on_loop = self.neighbours.keeps_loop(item)
+        root = None if self.replay is None and self.recorder is None else self.identities.root_of(item)
+        key = id(plan), is_on_loop, root
+        model = self._models.get(key)
+        if model is None:
+            chosen = dict(plan.options)
+            if is_on_loop:
+                chosen.setdefault("monotonic", "continue")
+            if self.replay is not None:
+                chosen["replay"] = self.replay.path
+            elif self.recorder is not None:
+                chosen["record"] = self.recorder.prepare()
+            model = Sandbox(automatic=True, root=root, **chosen)
+            # A dictionary of a marker may hold something else for the next test.
+            if all(isinstance(value, CONSTANTS) for value in plan.options.values()):
+                self._models[key] = model
+        return model
 
 
 RUN = pytest.StashKey[Run]()
@@ -129,7 +141,7 @@ def handle_for(request: pytest.FixtureRequest) -> SandboxHandle | None:
 
     run = request.config.stash[RUN]
     attempt = run.attempt_of(request.node)
-    plan = run.plans.of(request.node)
+    plan = run.plans.of_test(request.node)
     if attempt is None and not plan.is_off:
         run.take_part()
         attempt = protocol.begin(run, request.node, plan)

@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
+from mmap import PAGESIZE, mmap
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 INDEX = "index.json"
 SCRATCH = re.compile(r"unfinished-(?P<run>[0-9a-f]+)-[0-9]+\.journal")
 FINISHED = re.compile(r".*__[0-9a-f]{10}__(?P<run>[0-9a-f]+)-a(?P<attempt>[0-9]+)\.journal")
+NOTHING = bytes(8)
 SLUG_LENGTH_MAX = 80
 ATTEMPTS_MAX = 10_000
 """More files of one name than this in one run are not a matter of retries."""
@@ -40,6 +42,8 @@ class Recorder:
         self.scratch = os.path.join(self._directory, f"unfinished-{run.settings.run}-{os.getpid()}.journal")
         """Where the sandboxes of this process write."""
         self._lock: int | None = None
+        self._beginning: mmap | None = None
+        """The scratch file's first page."""
 
     def prepare(self) -> str:
         """Makes the directory and claims the scratch file, before the first sandbox of the process."""
@@ -47,6 +51,9 @@ class Recorder:
             os.makedirs(self._directory, exist_ok=True)
             self._lock = os.open(self.scratch, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # An empty file cannot be mapped.
+            os.ftruncate(self._lock, PAGESIZE)
+            self._beginning = mmap(self._lock, PAGESIZE)
         return self.scratch
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -61,10 +68,10 @@ class Recorder:
     def settle(self, attempt: Attempt) -> None:
         """Keeps the journal of a failed attempt, and forgets that of any other."""
         if not attempt.is_failed:
-            assert self._lock is not None
+            assert self._beginning is not None
             # Without its first bytes it is no journal: a crash before the next test leaves nothing to take for a
             # failure.
-            os.pwrite(self._lock, bytes(8), 0)
+            self._beginning[: len(NOTHING)] = NOTHING
             return
         node_id = attempt.item.nodeid
         number, path = claim(self._directory, node_id, self._run.settings.run)
@@ -77,7 +84,7 @@ class Recorder:
             with suppress(FileNotFoundError):
                 os.unlink(self.scratch)
             os.close(self._lock)
-            self._lock = None
+            self._lock = self._beginning = None
         if self._run.settings.worker is None and os.path.isdir(self._directory):
             with _exclusive(self._directory):
                 for journal in recover(self._directory):

@@ -60,6 +60,23 @@ def test_nearest_marker_wins_for_each_option_and_outer_ones_fill_in(suite):
     assert suite.run().counts == {"passed": 5}
 
 
+def test_mapping_of_a_shared_marker_is_read_for_each_test(suite):
+    suite.write(
+        {
+            "test_a.py": """
+            import os, pytest
+            VARIABLES = {"COUNT": "1"}
+            pytestmark = pytest.mark.hermetic(env=VARIABLES)
+            def test_first():
+                assert os.environ["COUNT"] == "1"
+                VARIABLES["COUNT"] = "2"
+            def test_second(): assert os.environ["COUNT"] == "2"
+            """
+        }
+    )
+    assert suite.run().counts == {"passed": 2}
+
+
 def test_network_option_of_the_module_holds_below_a_function_marker(suite):
     suite.write(
         {

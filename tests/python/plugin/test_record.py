@@ -240,6 +240,26 @@ def test_ini_record_is_relative_to_the_root(suite):
     assert len(suite.journals("kept/here")) == 1 and len(outcome.commands) == 1
 
 
+def test_each_journal_describes_the_machine_of_its_own_moment(suite):
+    suite.write(
+        {
+            "conftest.py": """
+            import os, time
+            def pytest_runtest_logstart(nodeid):
+                if nodeid.endswith("test_b"):
+                    os.environ.update(LATER="1", TZ="Asia/Tokyo")
+                    time.tzset()
+            """,
+            "test_a.py": "def test_a(): assert 0\ndef test_b(): assert 0\n",
+        }
+    )
+    suite.run(*RECORD)
+    first, second = (json.loads(_native.read_journal(str(path))[0]) for path in sorted(suite.journals()))
+    assert "LATER" not in first["env"] and "LATER" in second["env"]
+    assert first["fingerprint"]["tz_env"] != second["fingerprint"]["tz_env"] == "Asia/Tokyo"
+    assert second["fingerprint"]["tzname"] == ["JST", "JST"]
+
+
 def test_empty_failing_test_has_a_small_journal(suite):
     suite.write({"test_a.py": "def test_a(): assert 0\n"})
     suite.run(*RECORD)
