@@ -254,6 +254,8 @@ impl Order {
                 Begun::Recorded
             }
             None if in_kernel => Begun::Unrecorded,
+            // A thread may have ended by itself before it was joined: of native ones no order is recorded.
+            None if asked.kind == WaitKind::Join => Begun::Free,
             // Threads that outlive the test have no turn any more.
             None if pedigree != Pedigree::ROOT.0 && self.next().is_none() => Begun::Free,
             None => {
@@ -404,9 +406,10 @@ impl Order {
         current.is_some() && current == self.turns.get(self.next).copied()
     }
 
-    /// Which of several waiting threads `by` wakes: the least wins. None: it was not woken when recorded.
+    /// Which of several waiting threads `by` wakes: the least wins. None: it was not woken when recorded. Those come last whose
+    /// wait is not recorded at all.
     pub fn rank(&self, pedigree: u64, by: u64) -> Option<u64> {
-        let current = self.lines.get(&pedigree)?.current?;
+        let Some(current) = self.lines.get(&pedigree).and_then(|line| line.current) else { return Some(u64::MAX) };
         let RecordedWait { end, turn, .. } = self.waits[current as usize];
         let end = end.filter(|end| matches!(end.how, Wake::Woken | Wake::Turn))?;
         Some(u64::from(turn) | u64::from(end.by != by) << 32)
@@ -566,6 +569,54 @@ mod tests {
         assert_eq!(order.next().map(|next| next.pedigree), Some(0));
         order.end(10);
         order.end(77);
+    }
+
+    #[test]
+    fn a_join_that_needed_no_wait_when_recorded_may_need_one_now() {
+        let mut order = order(&[wait(0, SEM, -1), wake(0, Wake::TimedOut, -1)]);
+        assert_eq!(order.begin(0, &asked(WaitKind::Join, -1), false), Begun::Free);
+        assert!(order.is_followed());
+        assert_eq!(order.rank(0, 10), Some(u64::MAX), "the end of the thread ends the wait");
+        assert_eq!(order.begin(0, &asked(SEM, -1), false), Begun::Recorded);
+        assert_eq!(order.rank(0, 10), None, "this one timed out");
+    }
+
+    #[test]
+    fn looks_before_a_wait_are_counted_and_what_they_found_is_shown_in_its_place() {
+        let mut order = order(&[
+            Event::Looks { thread: 0, count: 2 },
+            Event::Found { thread: 0, places: 5 },
+            Event::Looks { thread: 0, count: 1 },
+            wait(0, WaitKind::Poll, -1),
+            wake(0, Wake::Turn, -1),
+            Event::Found { thread: 0, places: 2 },
+            wait(0, WaitKind::Poll, -1),
+            wake(0, Wake::Kernel, -1),
+        ]);
+        let poll = asked(WaitKind::Poll, -1);
+        assert_eq!((order.glance(0, &poll), order.found(0)), (Some(Glanced::Looked), Some(0)));
+        assert_eq!((order.glance(0, &poll), order.found(0)), (Some(Glanced::Looked), Some(5)));
+        assert_eq!((order.glance(0, &poll), order.found(0)), (Some(Glanced::Looked), Some(0)));
+        assert_eq!(order.glance(0, &poll), Some(Glanced::Yielded));
+        assert_eq!(order.glance(0, &asked(SEM, -1)), None, "another call");
+        assert_eq!(order.begin(0, &poll, false), Begun::Recorded);
+        order.take(0);
+        assert_eq!(order.found(0), Some(2));
+        assert_eq!(order.glance(0, &poll), Some(Glanced::Waited));
+        order.give_up_found();
+        assert_eq!(order.found(0), None);
+    }
+
+    #[test]
+    fn bytes_are_allowed_to_the_function_that_got_them() {
+        let mut order =
+            order(&[Event::Got { thread: 0, site: 1, count: 7 }, Event::Got { thread: 0, site: 1, count: 0 }]);
+        assert_eq!((order.next_got(0, 2), order.next_got(0, 1)), (None, Some(7)));
+        order.take_got(0, 2);
+        order.take_got(0, 1);
+        assert_eq!(order.next_got(0, 1), Some(0));
+        order.take_got(0, 1);
+        assert_eq!(order.next_got(0, 1), None);
     }
 
     #[test]
