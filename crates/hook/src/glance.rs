@@ -9,7 +9,6 @@ use crate::guard::{self, Call};
 use crate::host::Registered;
 use crate::parking::{self, Place};
 use crate::settle::real_ns;
-use core::ffi::c_int;
 use hermetic_engine::order::{Glanced, Order};
 use hermetic_engine::waits::Pace;
 use hermetic_engine::{Host, Sandbox};
@@ -23,10 +22,8 @@ pub type Only = Option<u64>;
 
 /// Calls with longer lists look at all of them.
 const LIST_MAX: usize = 64;
-/// How long a replay waits for a descriptor that was ready when recorded.
-const PATIENCE_NS: i64 = 2_000_000_000;
-/// How often it looks whether more bytes have come.
-const PAUSE_NS: i64 = 200_000;
+/// How long a replay waits for what was there when recorded.
+pub const PATIENCE_NS: i64 = 2_000_000_000;
 /// How often it looks whether another one has become ready.
 const PERIOD_NS: i64 = 100_000_000;
 
@@ -41,9 +38,7 @@ pub fn offer_turn() {
     match guard::active().map(Sandbox::pace) {
         Some(Pace::Virtual) => parking::offer_turn_now(),
         Some(Pace::Real | Pace::Recorded) => {
-            let mut glance = Glance::new(WaitKind::Other, false);
-            glance.offers = true;
-            glance.judge(None, &mut |_| {});
+            Glance::new(WaitKind::Other, true).judge(None, &mut |_| {});
         }
         Some(Pace::Off) | None => {}
     }
@@ -54,8 +49,6 @@ pub struct Glance {
     kind: WaitKind,
     /// It never waits.
     only_looks: bool,
-    /// It looks at nothing: it is there for others.
-    offers: bool,
     has_yielded: bool,
     has_waited: bool,
 }
@@ -74,7 +67,7 @@ pub enum Verdict {
 
 impl Glance {
     pub fn new(kind: WaitKind, only_looks: bool) -> Glance {
-        Glance { kind, only_looks, offers: false, has_yielded: false, has_waited: false }
+        Glance { kind, only_looks, has_yielded: false, has_waited: false }
     }
 
     /// The call has waited: what it finds now is what it waited for.
@@ -112,7 +105,7 @@ impl Glance {
         let place = place()?;
         let mut fds = listed(fill);
         let found = ready(&mut fds);
-        if found == Some(0) && !self.only_looks && !self.offers {
+        if found == Some(0) && !self.only_looks {
             return Some(Verdict::Wait);
         }
         if !self.has_waited {
@@ -163,69 +156,22 @@ fn note_found(found: u64) {
     sandbox.record_found(thread, found);
 }
 
-/// Runs a call that takes up to so many bytes from a descriptor, and is told how many it may take: a replay takes no more than
-/// the recording did.
-#[inline]
-pub fn taking(fd: c_int, len: usize, take: impl FnOnce(usize) -> isize) -> isize {
-    match pace() {
-        Some(pace) if parking::is_stream(fd) => taking_followed(pace, fd, len, take),
-        _ => take(len),
-    }
-}
-
-fn taking_followed(pace: Pace, fd: c_int, len: usize, take: impl FnOnce(usize) -> isize) -> isize {
-    if pace == Pace::Real {
-        let count = take(len);
-        u32::try_from(count).into_iter().for_each(note_got);
-        return count;
-    }
-    let asked = followed().and_then(|(mut call, _)| parking::ask(&mut call, WaitKind::Socket, None));
-    let (Some(asked), Some(place)) = (asked, place()) else { return take(len) };
-    let next = parking::with_order(&place, |order, pedigree| order.next_got(pedigree, asked.site)).flatten();
-    // Nothing is what comes at the end, and no allowance.
-    let allowed = next.map(|got| got as usize).filter(|&got| got > 0);
-    allowed.into_iter().for_each(|allowed| await_bytes(fd, len.min(allowed)));
-    let count = take(allowed.map_or(len, |allowed| len.min(allowed)));
-    if count >= 0 {
-        parking::with_order(&place, |order, pedigree| order.take_got(pedigree, asked.site));
-    }
-    count
-}
-
-/// Waits until as many bytes are there as were taken at once when recorded, unless there is nothing yet or no more will come.
-fn await_bytes(fd: c_int, count: usize) {
-    let end_ns = real_ns().saturating_add(PATIENCE_NS);
-    let mut ending = [pollfd { fd, events: libc::POLLRDHUP, revents: 0 }];
-    while (1..count).contains(&parking::bytes_there(fd)) && real_ns() < end_ns {
-        // The data that are there end no wait for their end.
-        if parking::wait_for_ready(&mut ending, PAUSE_NS) {
-            return;
-        }
-    }
-}
-
-fn note_got(count: u32) {
-    let Some((mut call, _)) = followed() else { return };
-    let errno = kernel::errno();
-    let (sandbox, thread) = call.parts();
-    sandbox.record_got(thread, &Registered, count);
-    kernel::set_errno(errno);
-}
-
 /// The calling thread, if it runs interpreted code in a sandbox that is recorded or replayed. One that keeps the interpreter's
 /// lock lets nobody run, and is left alone.
-fn followed() -> Option<(Call, Pace)> {
+pub fn followed() -> Option<(Call, Pace)> {
     let mut call = Call::enter()?;
     let pace = call.sandbox.pace();
     let is_followed = matches!(pace, Pace::Real | Pace::Recorded);
     (is_followed && call.thread().seat.is_host && !Registered.is_running()).then_some((call, pace))
 }
 
-fn pace() -> Option<Pace> {
+/// The pace of its sandbox.
+pub fn pace() -> Option<Pace> {
     followed().map(|(_, pace)| pace)
 }
 
-fn place() -> Option<Place> {
+/// Its place in the table of waits.
+pub fn place() -> Option<Place> {
     parking::place_of(followed()?.0.thread())
 }
 

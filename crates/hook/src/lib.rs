@@ -8,7 +8,7 @@
 //! * [`guard`] is how each hook begins; [`threads`] keeps the records of threads; [`fork`] carries both over a fork
 //! * [`parking`] makes waits virtual over the [`page`] that processes share; [`settle`] carries decisions out, [`watch`] looks
 //!   after what rings no bell, [`computing`] after those who hold time still
-//! * [`glance`] gives others their turn at calls that need not wait
+//! * [`glance`] gives others their turn at calls that need not wait, and knows what they find; [`reading`] how many bytes there are
 //! * [`inherit`] lets started programs take part; [`views`] shows clocks to servers that follow them, where [`follower`] reads them
 //! * [`timers`] are timers that are descriptors
 //! * [`wait`], [`condition`], [`address`], [`descriptors`], [`openssl`], [`sink`] convert at the edge
@@ -45,6 +45,7 @@ mod outside;
 mod page;
 mod parking;
 mod pipes;
+mod reading;
 mod semaphores;
 mod settle;
 mod sink;

@@ -2,11 +2,11 @@
 
 use super::poll::{wait_until_for, Limit};
 use crate::address::Address;
-use crate::glance::{self, Only};
+use crate::glance::Only;
 use crate::guard::Call;
 use crate::host::Registered;
 use crate::table::hooks;
-use crate::{descriptors, follower, network, outside, parking, threads};
+use crate::{descriptors, follower, network, outside, parking, reading, threads};
 use core::ffi::{c_int, c_uint, c_void};
 use core::net::IpAddr;
 use hermetic_journal::WaitKind;
@@ -324,7 +324,7 @@ pub unsafe extern "C" fn recvmmsg(
 }
 
 pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
-    let count = glance::taking(fd, len, |len| {
+    let count = reading::taking(fd, len, |len| {
         // SAFETY: the arguments are the program's.
         received(fd, receiving(fd, flags, || unsafe { real::recv(fd, buffer, len, flags) }))
     });
@@ -340,7 +340,7 @@ pub unsafe extern "C" fn recvfrom(
     address: *mut sockaddr,
     address_len: *mut socklen_t,
 ) -> ssize_t {
-    glance::taking(fd, len, |len| {
+    reading::taking(fd, len, |len| {
         let count = receiving(fd, flags, || {
             // SAFETY: the arguments are the program's.
             unsafe { real::recvfrom(fd, buffer, len, flags, address, address_len) }

@@ -4,7 +4,7 @@ use super::sys_random::{self, fill};
 use super::time::Slept;
 use super::{sys_futex, sys_socket, sys_timerfd, time};
 use crate::table::hooks;
-use crate::{descriptors, glance, outside, timers};
+use crate::{descriptors, outside, reading, timers};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use hermetic_journal::Source;
 use hermetic_model::clock::{NS_PER_SEC, NS_PER_US};
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ss
     if let Some(count) = unsafe { sys_timerfd::read(fd, buffer, len, really) } {
         return count;
     }
-    glance::taking(fd, len, |len| {
+    reading::taking(fd, len, |len| {
         // SAFETY: the arguments are the program's.
         sys_socket::received(fd, sys_socket::receiving(fd, 0, || unsafe { real::read(fd, buffer, len) }))
     })
