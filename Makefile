@@ -20,7 +20,7 @@ FUZZ_SECONDS ?= 20
 SOAK_MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-stricttest test-go test-node lint fix bench fuzz soak docs wheel dist clean
+.PHONY: help demo test test-rust test-python test-stricttest test-go test-node lint fix bench fuzz soak soak-postgres docs wheel dist clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,11 @@ fuzz: .venvs/cargo/bin/cargo-fuzz ## each decoder's fuzz target for FUZZ_SECONDS
 soak: wheel ## random threads, waits, forks and kills in sandboxes, for SOAK_MINUTES (10)
 	@$(PYTHON) tools/environments.py soak --wheel "$$(cat build/wheels/latest)" >/dev/null
 	@.venvs/soak/bin/python tools/soak.py --minutes $(SOAK_MINUTES)
+
+soak-postgres: wheel ## a thousand databases in sequence, and a hundred owners killed at random moments
+	@$(PYTHON) tools/environments.py soak-postgres -r tests/python/requirements.txt --wheel "$$(cat build/wheels/latest)" \
+	    --project python/stricttest >/dev/null
+	@.venvs/soak-postgres/bin/python tools/soak_postgres.py
 
 docs: ## Rust's reference pages, warnings refused; then every link between the Markdown pages
 	@# For people who work here: private items have pages too, and module headers link to them.

@@ -96,10 +96,13 @@ def main() -> int:
     parser.add_argument("name")
     parser.add_argument("-r", dest="requirements", action="append", type=Path, default=[])
     parser.add_argument("--wheel", type=Path)
+    parser.add_argument("--project", action="append", type=Path, default=[], help="a pure Python project of ours")
     parser.add_argument("--python", default=os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable))
     given = parser.parse_args()
     try:
         folder = ensure(given.name, given.python, given.requirements, given.wheel)
+        for project in given.project:
+            add(folder, project)
     except EnvironmentFailed as error:
         print(error, file=sys.stderr)
         return 1

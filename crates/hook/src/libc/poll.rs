@@ -67,7 +67,8 @@ impl Limit {
 }
 
 /// Waits until `look`, which never waits itself, answers something else than 0, or the limit is reached. `fill` lists the
-/// descriptors to wait for; `look` may be told to look at some of them only. `real` makes the wait really, for as long as it is told.
+/// descriptors to wait for; `look` may be told to look at some of them only. `real` makes the wait really, for as long as it
+/// is told.
 pub fn wait_until(
     limit: Limit,
     mask: *const sigset_t,
