@@ -170,7 +170,9 @@ unsafe fn looking_at(only: Only, fds: *mut pollfd, count: c_ulong, look: impl Fn
     let Some(only) = only.filter(|_| !fds.is_null()) else { return look() };
     let mut former = Region::new();
     // SAFETY: the caller's promise.
-    former.extend(unsafe { core::slice::from_raw_parts(fds, count as usize) });
+    if !former.extend(unsafe { core::slice::from_raw_parts(fds, count as usize) }) {
+        return look();
+    }
     // SAFETY: as above; no other borrow lives here.
     let given = unsafe { core::slice::from_raw_parts_mut(fds, count as usize) };
     // The kernel passes over negative numbers.

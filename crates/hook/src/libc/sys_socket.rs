@@ -244,13 +244,16 @@ pub unsafe extern "C" fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_ui
     unsafe { real::sendmmsg(fd, messages, allowed, flags) }
 }
 
+/// Calls with one of these return at once.
+const NEVER_WAITING: c_int = libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE | libc::MSG_OOB;
+
 /// Runs a call that takes something from a descriptor, with the limit that the program may have set for it. Where threads take
 /// turns it is not taken before it is the thread's turn: another may look in the meantime.
 #[inline]
 pub fn receiving<R: From<i8>>(fd: c_int, flags: c_int, act: impl FnOnce() -> R) -> R {
     match descriptors::is_limited(fd).then(|| limit_of(fd)).flatten() {
         Some(limit) => receive_within(fd, limit, act),
-        None if flags & libc::MSG_DONTWAIT == 0 && parking::takes_turns(fd) => receive_within(fd, Limit::Never, act),
+        None if flags & NEVER_WAITING == 0 && parking::takes_turns(fd) => receive_within(fd, Limit::Never, act),
         None => parking::when_ready(fd, libc::POLLIN, act),
     }
 }
