@@ -33,7 +33,12 @@ RUNNERS: dict[str, tuple[list[str], str]] = {
 }
 """How each language's runner is started, and where."""
 
-AGAIN: dict[str, tuple[str, ...]] = {"credentials": ("go", "node"), "environment": ("go", "node")}
+AGAIN: dict[str, tuple[str, ...]] = {
+    "credentials": ("go", "node"),
+    "environment": ("go", "node"),
+    "policy": ("node",),
+    "policy-entries": ("node",),
+}
 """Behaviours that languages beside Rust implement, and not by calling Rust."""
 
 
@@ -42,7 +47,12 @@ def is_free_of_layout(case: dict[str, Any]) -> bool:
     return "{root}" not in json.dumps(case["want"])
 
 
-SHARED: dict[str, Callable[[dict[str, Any]], bool]] = {"environment": is_free_of_layout}
+def is_of_node(case: dict[str, Any]) -> bool:
+    """Node opens no sockets of other families than the internet's and unix."""
+    return "family" not in case["input"]["target"]
+
+
+SHARED: dict[str, Callable[[dict[str, Any]], bool]] = {"environment": is_free_of_layout, "policy": is_of_node}
 """Which cases the other languages run, where it is not all of them."""
 
 

@@ -3,6 +3,8 @@
 import * as os from "node:os";
 import { isListed, isGitState, isTaken } from "./credentials.js";
 import { GIT_CONFIG_FILES, type Home, homes } from "./directory.js";
+import { Guard, readStance, type SocketStance } from "./guard.js";
+import { type Policy } from "./policy.js";
 import { type KnownVar, preserved } from "./preserve.js";
 import { type CleanupRegistry, Scope } from "./scope.js";
 import { GIT_PINS, TRANSPORT_PINS } from "./tables.gen.js";
@@ -18,8 +20,8 @@ const XDG_HOMES = [
 const { homedir } = os;
 const homeOf = new WeakMap<Scope, Home>();
 
-/** What {@link isolate} keeps. There is no option that switches a part of the floor off. */
-export interface IsolateOptions {
+/** What {@link isolate} keeps, and whether it guards the network. There is no option that switches a part of the floor off. */
+export interface IsolateOptions extends SocketStance {
   /** Toolchain caches that stay where they are while HOME moves. */
   preserve?: readonly KnownVar[];
   /** Variables that stay although a pattern takes them; a name of `CREDENTIAL_VARS` cannot stay. */
@@ -37,7 +39,13 @@ export interface IsolateOptions {
  *     });
  *
  * Throws an `IsolationOverlapError` if another test's isolation is open that this one does not lie in, and a `TypeError` for an
- * option that names something unknown. It registers exactly one function with the registry. */
+ * option that names something unknown. It registers exactly one function with the registry.
+ *
+ * With `sockets` the network is guarded too: connections, sends and look-ups that the stance does not allow are refused with a
+ * `NetworkBlocked`, and fail the test when it ends, whatever became of the error.
+ *
+ *     isolate(t, { sockets: "allowlist", socketAllowlist: ["localhost:5432"] });
+ */
 export function isolate(registry: CleanupRegistry, options: IsolateOptions = {}): void {
   const { preserve = [], keep = [], within } = options;
   const listed = keep.find(isListed);
@@ -48,6 +56,7 @@ export function isolate(registry: CleanupRegistry, options: IsolateOptions = {})
   }
   // Names are checked before anything changes.
   preserved(preserve, () => undefined);
+  const policy = readStance(options);
   const scope = Scope.of(registry, within);
   // Looking through the environment costs more than changing it, so it is done once.
   const names = scope.environment.names();
@@ -60,6 +69,7 @@ export function isolate(registry: CleanupRegistry, options: IsolateOptions = {})
   pin(scope, TRANSPORT_PINS);
   strip(scope, names, keep);
   scope.environment.promise(names);
+  if (policy) guard(scope, policy);
 }
 
 /** Gives the test a home of its own and returns its path. HOME and USERPROFILE name it, XDG_CONFIG_HOME, XDG_DATA_HOME,
@@ -147,6 +157,11 @@ function isolateGit(scope: Scope, names: readonly string[]): void {
   for (const name of names) if (isGitState(name)) scope.environment.unset(name);
   for (const [name, file] of Object.entries(GIT_CONFIG_FILES)) scope.environment.set(name, `${home.path}/${file}`);
   pin(scope, GIT_PINS);
+}
+
+function guard(scope: Scope, policy: Policy): void {
+  const own = Guard.open(policy);
+  scope.onEnd(() => own.end());
 }
 
 function strip(scope: Scope, names: readonly string[], kept: readonly string[]): void {

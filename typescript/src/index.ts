@@ -9,13 +9,14 @@
  *       isolate(t);
  *     });
  *
- * What it leaves to others: the network, and child processes that a test starts with an environment of its own making. Node has
- * no place where connects could be refused for good, and a guard with holes reads as a promise; the sandbox runner closes the
- * network for the whole process, and `requireSandbox` refuses a run outside of it.
+ * With `sockets` in its options `isolate` refuses connections, sends and look-ups of Node's own modules as well. What it leaves to
+ * others: native code, worker threads, and child processes. Node has no place where connects could be refused for good; the sandbox
+ * runner closes the network for the whole process, and `requireSandbox` refuses a run outside of it.
  *
  * @packageDocumentation
  */
 
+export { NetworkBlocked } from "./blocked.js";
 export {
   chdir,
   isolate,
@@ -26,6 +27,7 @@ export {
   stripCredentials,
   throwawayHome,
 } from "./floor.js";
+export { type SocketStance } from "./guard.js";
 export { type KnownVar } from "./preserve.js";
 export {
   insideSandbox,

@@ -63,6 +63,17 @@ for (const [name, { args, files }] of Object.entries(RUNNERS)) {
     assert.notEqual(status, 0, output);
     assert.match(output, OVERLAP);
   });
+
+  test(`${name}: a refusal that is expected passes its test`, () => {
+    const { status, output } = start("guarded");
+    assert.equal(status, 0, output);
+  });
+
+  test(`${name}: a refusal that is swallowed fails its test`, () => {
+    const { status, output } = start("swallowed");
+    assert.notEqual(status, 0, output);
+    assert.match(output, /connect to 203\.0\.113\.1:80, at .*swallowed\.\w+\.mjs:\d+/);
+  });
 }
 
 test("vitest: worker threads are refused", () => {

@@ -7,6 +7,7 @@ import {
   type IsolateOptions,
   type KnownVar,
   requireSandbox,
+  type SocketStance,
   throwawayHome,
 } from "stricttest";
 
@@ -19,11 +20,15 @@ const known: KnownVar = "npmCache";
 const registry: CleanupRegistry = { after: (fn: () => void | Promise<void>) => void fn };
 const options: IsolateOptions = { preserve: [known] as const, within: registry };
 isolate(registry, options);
+const stance: SocketStance = { sockets: "allowlist", socketAllowlist: ["localhost:*"], loopback: "deny" };
+isolate(registry, { ...stance, unixSocketAllowlist: ["/run/x.sock"] });
 
 // @ts-expect-error: the set is closed
 isolate(registry, { preserve: ["OPENAI_API_KEY"] });
 // @ts-expect-error: nothing switches a part off
 isolate(registry, { git: false });
+// @ts-expect-error: a stance is one of two
+isolate(registry, { sockets: "off" });
 // @ts-expect-error: a suite says where it stands
 requireSandbox({});
 // @ts-expect-error: a threshold needs a count

@@ -4,7 +4,10 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { isGitState, isTaken } from "../dist/credentials.js";
+import { formatEntry, parseEntry } from "../dist/entry.js";
+import { Policy } from "../dist/policy.js";
 import { preserved } from "../dist/preserve.js";
+import { SERVICES } from "../dist/service.js";
 import { GIT_PINS, TRANSPORT_PINS } from "../dist/tables.gen.js";
 
 function vectors(t, behaviour, isRun = () => true) {
@@ -39,3 +42,37 @@ function planned({ variables, preserve, keep }) {
   const camel = preserve.map((name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase()));
   return new Map([...left, ...preserved(camel, (name) => variables[name]), ...GIT_PINS, ...TRANSPORT_PINS]);
 }
+
+test("policy entries", (t) => {
+  for (const { id, input, want, error } of vectors(t, "policy-entries")) {
+    if (want === undefined) {
+      const names = (thrown) => thrown instanceof TypeError && thrown.message.includes(error);
+      assert.throws(() => parseEntry(input), names, id);
+    } else {
+      assert.equal(formatEntry(parseEntry(input)), want, id);
+    }
+  }
+});
+
+// Node opens no sockets of other families.
+test("policy", (t) => {
+  for (const { id, input, want } of vectors(t, "policy", ({ input }) => !("family" in input.target))) {
+    const policy = new Policy(input);
+    for (const [name, addresses] of Object.entries(input.resolved ?? {})) {
+      for (const address of addresses) policy.remember(name, address);
+    }
+    const { name, address, unix, port } = input.target;
+    const target = unix === undefined ? { host: name ?? address, port } : { unix };
+    assert.equal(policy.allows(target) ? "allowed" : "refused", want, id);
+  }
+});
+
+test("services are those of the other languages", (t) => {
+  const table = new URL("../../crates/policy/src/service.rs", import.meta.url);
+  if (!existsSync(table)) return t.skip("crates/policy is not there: packages do not ship it");
+  const rows = readFileSync(table, "utf8").matchAll(/^ {4}\("([\w-]+)", (\d+)\),$/gm);
+  assert.deepEqual(
+    [...SERVICES],
+    [...rows].map(([, name, port]) => [name, Number(port)]),
+  );
+});
