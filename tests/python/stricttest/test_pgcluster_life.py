@@ -17,10 +17,12 @@ pgcluster = pytest.importorskip("stricttest.pgcluster", reason="needs the distri
 SECONDS_MAX = 20
 """A leftover is one that is still there after this long. Clean-up takes milliseconds."""
 
-# A run under nohup would have its programs ignore SIGHUP.
+# What starts the run may ignore signals, and its programs with it: nohup does, a shell for its background jobs too.
 STARTER = """
 import os, signal, sys
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from stricttest.pgcluster import EphemeralCluster
 cluster = EphemeralCluster("X").start()
 print(cluster.data_dir.parent, cluster.socket_dir, flush=True)
