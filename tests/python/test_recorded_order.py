@@ -184,6 +184,29 @@ RACES = {
                 thread.join()
             return looks
     """,
+    "more descriptors than a journal tells of": """
+        def act():
+            pairs = [socket.socketpair() for _ in range(70)]
+            numbers = {here.fileno(): number for number, (here, _) in enumerate(pairs)}
+            poll, seen = select.poll(), []
+            for descriptor in numbers:
+                poll.register(descriptor, select.POLLIN)
+            def send():
+                for number in (69, 3, 40):
+                    time.sleep(0.001)
+                    pairs[number][1].send(b"x")
+            thread = threading.Thread(target=send)
+            thread.start()
+            while len(seen) < 3:
+                for descriptor, _ in poll.poll(1000):
+                    seen.append(numbers[descriptor])
+                    pairs[seen[-1]][0].recv(1)
+            thread.join()
+            for pair in pairs:
+                for one in pair:
+                    one.close()
+            return seen
+    """,
     "a look at what another takes": """
         def act():
             here, there = socket.socketpair()

@@ -105,7 +105,7 @@ impl Glance {
         let place = place()?;
         let mut fds = listed(fill);
         let found = ready(&mut fds);
-        if found == Some(0) && !self.only_looks {
+        if fds.as_slice().iter().all(|fd| fd.revents == 0) && !self.only_looks {
             return Some(Verdict::Wait);
         }
         if !self.has_waited {
@@ -184,10 +184,10 @@ fn listed(fill: &mut impl FnMut(&mut Region<pollfd>)) -> Region<pollfd> {
 /// Which of them are ready, by their places. None: there are too many to tell.
 fn ready(fds: &mut Region<pollfd>) -> Option<u64> {
     let fds = fds.as_mut_slice();
+    parking::is_any_ready(fds);
     if fds.len() > LIST_MAX {
         return None;
     }
-    parking::is_any_ready(fds);
     let places = fds.iter().enumerate().filter(|(_, fd)| fd.revents != 0);
     Some(places.fold(0, |found, (place, _)| found | 1 << place))
 }
