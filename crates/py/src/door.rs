@@ -77,7 +77,8 @@ impl Door {
         self.armed = Some(Armed { plan, seed, is_automatic, record });
     }
 
-    /// A handle for `session`, which this sandbox is entered with.
+    /// A handle for `session`, which this sandbox is entered with. Filled here and not by arguments, which would take longer to
+    /// hand over than all the rest.
     #[pyo3(signature = (session, seed, has_clock, record))]
     fn _make_handle<'py>(
         slf: &Bound<'py, Self>,
@@ -86,7 +87,22 @@ impl Door {
         has_clock: bool,
         record: Option<Py<PyString>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        make_handle(slf, session, seed, has_clock, record)
+        let py = slf.py();
+        let class = HANDLE.get_or_try_init(py, || {
+            Ok::<_, PyErr>(py.import("hermetic._sandbox")?.getattr("SandboxHandle")?.unbind())
+        })?;
+        let made = class.bind(py).call0()?;
+        let mut handle = made.cast::<Handle>()?.borrow_mut();
+        handle._sandbox = Some(slf.clone().unbind());
+        handle._session = Some(session.clone().unbind());
+        handle._has_clock = has_clock;
+        handle.seed = seed;
+        if record.is_some() {
+            handle.mode = pyo3::intern!(py, "record").clone().unbind();
+        }
+        handle.journal_path = record;
+        drop(handle);
+        Ok(made)
     }
 
     /// Enters the sandbox; returns its handle.
@@ -178,7 +194,7 @@ fn enter_plain<'py>(slf: &Bound<'py, Door>, armed: Armed) -> PyResult<Bound<'py,
         None => 0i32.into_pyobject(py)?.into_any(),
     };
     let session = enter_session(slf, plan, &drawn, armed.record.as_ref())?;
-    let made = make_handle(slf, &session, seed, plan.has_clock(), armed.record)
+    let made = Door::_make_handle(slf, &session, seed, plan.has_clock(), armed.record)
         .and_then(|handle| active(py).append(&handle).map(|()| handle));
     let handle = made.inspect_err(|_| {
         // Nothing stays half entered; the error that brought us here is the one to tell.
@@ -249,32 +265,6 @@ fn fresh_seed(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let bytes = real::real_urandom(py, FRESH_SEED_LEN)?;
     let seed = bytes.as_bytes().iter().fold(0u32, |seed, byte| seed << 8 | u32::from(*byte));
     Ok(seed.into_pyobject(py)?.into_any().unbind())
-}
-
-/// The handle of a sandbox that is being entered. Filled here and not by arguments, which would take longer to hand over than
-/// all the rest.
-fn make_handle<'py>(
-    sandbox: &Bound<'py, Door>,
-    session: &Bound<'py, Session>,
-    seed: Option<Py<PyAny>>,
-    has_clock: bool,
-    record: Option<Py<PyString>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = sandbox.py();
-    let class = HANDLE
-        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("hermetic._sandbox")?.getattr("SandboxHandle")?.unbind()))?;
-    let made = class.bind(py).call0()?;
-    let mut handle = made.cast::<Handle>()?.borrow_mut();
-    handle._sandbox = Some(sandbox.clone().unbind());
-    handle._session = Some(session.clone().unbind());
-    handle._has_clock = has_clock;
-    handle.seed = seed;
-    if record.is_some() {
-        handle.mode = pyo3::intern!(py, "record").clone().unbind();
-    }
-    handle.journal_path = record;
-    drop(handle);
-    Ok(made)
 }
 
 /// Base of `hermetic.SandboxHandle`: its values. What it does with them is Python.
