@@ -316,6 +316,11 @@ CHANGES = {
         ["pass", "threading.Thread(target=print).start()"],
         ["the test started a thread", "the journal has no such thread"],
     ),
+    "waits too few, of a thread and of the one that joins it": (
+        "thread = threading.Thread(target=lambda: STEP); thread.start(); time.sleep(0.001); gate.release(); thread.join()",
+        ["gate.acquire()", "None"],
+        ["2 recorded waits were not made; the first: a wait for a semaphore without a limit", "thread 1, ended by"],
+    ),
     "nobody wakes": (
         "thread = threading.Timer(0.001, lambda: STEP); thread.start(); gate.acquire(); thread.join()",
         ["gate.release()", "None"],

@@ -70,6 +70,13 @@ impl RecordedWait {
         })
     }
 
+    /// Whether a thread that makes all its recorded waits makes this one.
+    fn is_due(&self) -> bool {
+        self.asked.is_some()
+            && !self.is_skippable()
+            && self.end.is_some_and(|end| matches!(end.how, Wake::Woken | Wake::TimedOut))
+    }
+
     fn is_like(&self, asked: &Asked) -> bool {
         self.asked.is_some_and(|own| {
             (own.kind, own.site, own.duration_ns < 0) == (asked.kind, asked.site, asked.duration_ns < 0)
@@ -146,6 +153,15 @@ pub struct Order {
     is_blind: bool,
     /// What was waited for in vain, until a thread was told.
     missed: Option<RecordedWait>,
+    /// What threads that have ended did not make.
+    left: Left,
+}
+
+/// Recorded waits that nobody made, although their threads made all that they ever will.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Left {
+    pub count: usize,
+    pub first: Option<RecordedWait>,
 }
 
 /// Collects an order while a journal is read.
@@ -368,12 +384,30 @@ impl Order {
 
     /// The thread ends: what the journal still has of it is left out.
     pub fn end(&mut self, pedigree: u64) {
+        self.left = self.left_of(pedigree);
         let Order { lines, waits, .. } = self;
         let Some(line) = lines.get_mut(&pedigree) else { return };
         let rest = line.waits[line.next..].iter().copied().chain(line.current.take());
         rest.for_each(|index| waits[index as usize].is_used = true);
         line.next = line.waits.len();
         self.skip_used();
+    }
+
+    /// What is left of the journal when the sandbox is: of threads that have ended, and of the test's own. Nothing where the
+    /// journal has stopped deciding, which was told already.
+    pub fn left(&self) -> Left {
+        if self.is_parted || self.is_loose {
+            return Left::default();
+        }
+        self.left_of(Pedigree::ROOT.0)
+    }
+
+    /// What is left with that of one more thread.
+    fn left_of(&self, pedigree: u64) -> Left {
+        let rest = self.lines.get(&pedigree).map_or(&[][..], |line| &line.waits[line.next..]);
+        let due = rest.iter().map(|&index| self.waits[index as usize]).filter(RecordedWait::is_due);
+        let Left { count, first } = self.left;
+        Left { count: count + due.clone().count(), first: first.or_else(|| due.clone().next()) }
     }
 
     fn skip_used(&mut self) {

@@ -6,7 +6,7 @@
 
 use crate::finding::Findings;
 use crate::host::Host;
-use crate::order::Order;
+use crate::order::{Left, Order};
 use crate::recorder::{BoxedSink, Recorder};
 use crate::replayer::Replayer;
 use crate::thread::{Class, Level, Thread};
@@ -217,8 +217,8 @@ impl Sandbox {
                 Some(recorder.finish())
             }
             Tape::Replayer(replayer) => {
-                *lock(&self.turns) = Order::default();
-                self.note_leftovers(&replayer);
+                let order = std::mem::take(&mut *lock(&self.turns));
+                self.note_leftovers(&replayer, &order.left());
                 self.note_loose();
                 None
             }
@@ -238,18 +238,25 @@ impl Sandbox {
         }
     }
 
-    fn note_leftovers(&self, replayer: &Replayer) {
+    fn note_leftovers(&self, replayer: &Replayer, waits: &Left) {
         if replayer.has_diverged() {
             return;
         }
         let mut first = Text::new();
         let count = replayer.leftovers(&mut first);
+        self.note_left(count, ["event was not asked for", "events were not asked for"], &first);
+        let mut first = Text::new();
+        let _ = replayer.write_wait(waits.first.as_ref(), &mut first);
+        self.note_left(waits.count, ["wait was not made", "waits were not made"], &first);
+    }
+
+    fn note_left(&self, count: usize, [one, several]: [&str; 2], first: &Text) {
         if count == 0 {
             return;
         }
         let mut found = crate::finding::blank(finding::REPLAY_LEFTOVER, self.is_strict());
-        let events = if count == 1 { "event was" } else { "events were" };
-        let _ = write!(found.message, "{count} recorded {events} not asked for; the first: {}", first.as_str());
+        let what = if count == 1 { one } else { several };
+        let _ = write!(found.message, "{count} recorded {what}; the first: {}", first.as_str());
         lock(&self.findings).add(&found);
     }
 
