@@ -3,8 +3,7 @@
 import { CREDENTIAL_PATTERNS, CREDENTIAL_VARS, GIT_REMOVED } from "./tables.gen.js";
 
 const EXACT = new Set(CREDENTIAL_VARS);
-const PATTERN = expression(CREDENTIAL_PATTERNS);
-const GIT = expression(GIT_REMOVED);
+const isLikely = matcher(CREDENTIAL_PATTERNS);
 
 /** Whether the variable is taken away, when those in `kept` may stay. Case does not matter.
  *
@@ -14,7 +13,7 @@ const GIT = expression(GIT_REMOVED);
 export function isTaken(name: string, kept: readonly string[]): boolean {
   const upper = name.toUpperCase();
   if (EXACT.has(upper)) return true;
-  return PATTERN.test(upper) && !kept.some((one) => one.toUpperCase() === upper);
+  return isLikely(upper) && !kept.some((one) => one.toUpperCase() === upper);
 }
 
 /** Whether no setting can keep the variable. */
@@ -23,13 +22,20 @@ export function isListed(name: string): boolean {
 }
 
 /** Whether the variable would lead git to another repository or to another configuration. */
-export function isGitState(name: string): boolean {
-  return GIT.test(name.toUpperCase());
-}
+export const isGitState = matcher(GIT_REMOVED);
 
-/** One expression for many patterns, in which `*` stands for any run of characters. */
-function expression(patterns: readonly string[]): RegExp {
+/** Tells whether a name fits one of the patterns, in which `*` stands for any run of characters. Case does not matter. Every
+ * test asks about the same names, and to try the patterns costs as much as all else that an isolation does: answers are kept. */
+function matcher(patterns: readonly string[]): (name: string) => boolean {
   const escape = (text: string) => text.replace(/[.+?^${}()|[\]\\]/g, "\\$&");
   const bodies = patterns.map((pattern) => pattern.split("*").map(escape).join(".*"));
-  return new RegExp(`^(?:${bodies.join("|")})$`, "s");
+  const expression = new RegExp(`^(?:${bodies.join("|")})$`, "s");
+  const answers = new Map<string, boolean>();
+  return (name) => {
+    const known = answers.get(name);
+    if (known !== undefined) return known;
+    const answer = expression.test(name.toUpperCase());
+    answers.set(name, answer);
+    return answer;
+  };
 }

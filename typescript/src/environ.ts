@@ -35,10 +35,10 @@ export class Environment {
     return this.#targets[0]![name];
   }
 
-  /** Every name, of the real environment too. */
+  /** Every name, of the real environment too. `Object.keys` would ask Node about each one once more. */
   names(): string[] {
-    if (this.#targets.length === 1) return Object.keys(this.#targets[0]!);
-    return [...new Set(this.#targets.flatMap((target) => Object.keys(target)))];
+    if (this.#targets.length === 1) return Object.getOwnPropertyNames(this.#targets[0]!);
+    return [...new Set(this.#targets.flatMap((target) => Object.getOwnPropertyNames(target)))];
   }
 
   /** Notes what is set now, of those variables that the scope did not change: a test shall leave them so. */

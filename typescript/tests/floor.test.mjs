@@ -210,6 +210,7 @@ test("keep lets a variable stay that only a pattern takes", (t) => {
     assert.equal(process.env.SHOP_PUBLIC_KEY, "no secret");
     assert.ok(!isSet("SHOP_API_KEY"));
   });
+  during((own) => (isolate(own), assert.ok(!isSet("SHOP_PUBLIC_KEY"), "it stays for the test that said so")));
   const own = registry();
   assert.throws(() => isolate(own, { keep: ["github_token"] }), /cannot keep "github_token": it is in CREDENTIAL_VARS/);
   assert.equal(process.env.GITHUB_TOKEN, "real");
