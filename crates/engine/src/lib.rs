@@ -42,4 +42,4 @@ pub mod waits;
 pub use finding::Findings;
 pub use host::Host;
 pub use sandbox::{EnterError, Sandbox, Settings};
-pub use thread::{Class, Seat, Thread};
+pub use thread::{Class, Identity, Seat, Thread};

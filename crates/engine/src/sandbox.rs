@@ -9,7 +9,7 @@ use crate::host::Host;
 use crate::order::{Left, Order};
 use crate::recorder::{BoxedSink, Recorder};
 use crate::replayer::Replayer;
-use crate::thread::{Class, Level, Thread};
+use crate::thread::{Class, Identity, Level, Thread};
 use crate::time::{Clockwork, Timekeeper};
 use crate::waits::Pace;
 use hermetic_abi::{finding, flag, Finding, Outcome, PlaceText, Text};
@@ -353,7 +353,7 @@ impl Sandbox {
     #[cold]
     fn join(&self, thread: &mut Thread) {
         let number = self.threads.fetch_add(1, Ordering::Relaxed);
-        let pedigree = thread.pedigree;
+        let pedigree = thread.identity.pedigree_in(self.generation());
         thread.levels[self.depth].begin(self.generation(), pedigree, number, 0);
         self.record_start(number, 0, u32::MAX, pedigree);
     }
@@ -375,7 +375,7 @@ impl Sandbox {
 
     /// Names the calling thread, the first of a started program: its maker chose the name.
     pub fn become_pedigree(&self, thread: &mut Thread, pedigree: Pedigree) {
-        thread.pedigree = pedigree;
+        thread.identity = Identity::new(pedigree, self.generation(), &self.key());
         thread.levels[self.depth].begin(self.generation(), pedigree, 0, 0);
     }
 
@@ -399,7 +399,7 @@ impl Sandbox {
         let (parent, ticks) = (level.number, level.ticks);
         let number = self.threads.fetch_add(1, Ordering::Relaxed);
         child.class = Class::Controlled;
-        child.pedigree = pedigree;
+        child.identity = Identity::new(pedigree, self.generation(), &self.key());
         // The child's clock continues from its maker's, so that what was read before the start is not in its future.
         child.levels[self.depth].begin(self.generation(), pedigree, number, ticks);
         self.record_start(number, parent, ordinal as u32, pedigree);

@@ -195,7 +195,6 @@ mod tests {
     use hermetic_abi::{finding, flag, PlaceText};
     use hermetic_journal::{Journal, Sink};
     use hermetic_model::clock::{MONOTONIC_ORIGIN_NS, NS_PER_SEC};
-    use hermetic_model::stream::Pedigree;
     use std::fmt::Write;
 
     const TICK_NS: i64 = 1_000;
@@ -268,7 +267,7 @@ mod tests {
 
     fn entered(journal: Journaling<'_>, spin_limit: u64, tick_ps: u64) -> (Sandbox, Thread) {
         let sandbox = Sandbox::new(0, Box::leak(Box::new(Clockwork::default())));
-        let mut thread = Thread::new(Class::Foreign, Pedigree::ROOT);
+        let mut thread = Thread::new(Class::Foreign);
         let settings = Settings {
             flags: flag::CLOCK | flag::STRICT_REPLAY,
             seed: b"1",

@@ -26,8 +26,7 @@ pub enum Class {
 /// A thread's record.
 pub struct Thread {
     pub class: Class,
-    /// From its maker: who it is in a sandbox that it did not enter itself.
-    pub pedigree: Pedigree,
+    pub identity: Identity,
     pub(crate) levels: [Level; LEVELS_MAX],
     /// Text of the finding that interrupted this thread last.
     pub interrupt: Text,
@@ -37,6 +36,36 @@ pub struct Thread {
     pub seat: Seat,
     /// What there is to tell of a tentative reading that the journal has no answer for.
     pub(crate) missed: Option<Finding>,
+}
+
+/// From its maker: who a thread is in sandboxes that it did not enter itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub pedigree: Pedigree,
+    /// Its name in any other sandbox than its own. The first child of a test must not be taken for the first of a fixture that
+    /// serves the test.
+    pub guest: Pedigree,
+    /// The sandbox that it was made in.
+    pub home: u64,
+}
+
+impl Identity {
+    /// Of a thread that no sandbox has made.
+    pub const NONE: Identity = Identity { pedigree: Pedigree::ROOT, guest: Pedigree::ROOT, home: 0 };
+
+    /// Of one that is made in the sandbox `home`, whose seed has that key.
+    pub fn new(pedigree: Pedigree, home: u64, key: &Key) -> Identity {
+        Identity { pedigree, guest: pedigree.guest(key), home }
+    }
+
+    /// Its name in the sandbox of that generation.
+    pub fn pedigree_in(&self, generation: u64) -> Pedigree {
+        if self.home == generation {
+            self.pedigree
+        } else {
+            self.guest
+        }
+    }
 }
 
 /// A thread's place in a table of waits: good for as long as the epoch lasts.
@@ -166,10 +195,10 @@ impl Level {
 }
 
 impl Thread {
-    pub const fn new(class: Class, pedigree: Pedigree) -> Thread {
+    pub const fn new(class: Class) -> Thread {
         Thread {
             class,
-            pedigree,
+            identity: Identity::NONE,
             levels: [const { Level::EMPTY }; LEVELS_MAX],
             interrupt: Text::new(),
             pending_name: Text::new(),
@@ -179,14 +208,14 @@ impl Thread {
     }
 
     /// Where it sits, and who it is: what outlives the record.
-    pub fn place(&self) -> (Seat, Pedigree) {
-        (self.seat, self.pedigree)
+    pub fn place(&self) -> (Seat, Identity) {
+        (self.seat, self.identity)
     }
 
     /// It has left the lowest sandbox: a thread that entered by itself is real from here on, and no part of a sandbox that
     /// another thread enters. One that a sandbox has started takes part in later ones too.
     pub fn retire(&mut self) {
-        if self.pedigree == Pedigree::ROOT {
+        if self.identity == Identity::NONE {
             self.class = Class::Foreign;
         }
     }

@@ -18,7 +18,7 @@ use hermetic_engine::order::{Asked, Begun, Order, RecordedWait, NOBODY, OUTSIDE}
 use hermetic_engine::scheduler::{Ended, Entry, Outcome, State, NEVER};
 use hermetic_engine::thread::{Seat, LEVELS_MAX};
 use hermetic_engine::waits::Pace;
-use hermetic_engine::{Sandbox, Thread};
+use hermetic_engine::{Identity, Sandbox, Thread};
 use hermetic_journal::{WaitKind, Wake};
 use hermetic_model::stream::Pedigree;
 use hermetic_sys::futex::{self, Woken};
@@ -225,7 +225,7 @@ fn sit_down(locked: &mut Locked<'_>, thread: &mut Thread, epoch: u64, process: u
     let slot = take_slot(locked)?;
     thread.seat.epoch = epoch;
     thread.seat.slot = slot as u32;
-    locked.scheduler().add(slot, process, thread.seat.is_host, thread.pedigree.0, runs);
+    locked.scheduler().add(slot, process, thread.seat.is_host, pedigree_of(&thread.identity).0, runs);
     let number = locked.table().log.number_thread(process);
     locked.page.cell(slot).number.store(number, Ordering::Relaxed);
     // Asked anew: the caller may be a child of vfork.
@@ -255,6 +255,11 @@ fn take_slot(locked: &mut Locked<'_>) -> Option<usize> {
         locked.table().seed = guard::active().map_or(0, Sandbox::schedule_seed);
     }
     Some(slot)
+}
+
+/// Who a thread is in the sandbox of the moment, if it did not enter that itself.
+fn pedigree_of(identity: &Identity) -> Pedigree {
+    identity.pedigree_in(guard::active().map_or(0, Sandbox::generation))
 }
 
 fn kept_slot(locked: &mut Locked<'_>, runs: bool) -> Option<usize> {
@@ -291,13 +296,13 @@ pub fn seat_others() {
     }
     let Some(page) = page_now() else { return };
     let (own, process) = (task::own_id(), PROCESS.load(Ordering::Relaxed));
-    threads::for_each_live(|thread, pthread, pedigree, is_host| {
+    threads::for_each_live(|thread, pthread, identity, is_host| {
         if thread == own {
             return;
         }
         let mut locked = page.lock();
         let Some(slot) = take_slot(&mut locked) else { return };
-        locked.scheduler().add(slot, process, is_host, pedigree, true);
+        locked.scheduler().add(slot, process, is_host, pedigree_of(&identity).0, true);
         locked.scheduler().observe(slot, true);
         let number = locked.table().log.number_thread(process);
         let cell = page.cell(slot);
@@ -352,12 +357,12 @@ pub fn expect_thread(child: &mut Thread, is_host: bool) -> bool {
         page.cell(slot).thread.store(0, Ordering::Relaxed);
         page.cell(slot).pthread.store(0, Ordering::Relaxed);
     }
-    locked.scheduler().expect(child.pedigree.0, is_host)
+    locked.scheduler().expect(child.identity.pedigree.0, is_host)
 }
 
-/// The maker of a thread tells its `pthread_t`, so that a join finds the place of one that has not begun. Seat and pedigree are
+/// The maker of a thread tells its `pthread_t`, so that a join finds the place of one that has not begun. Seat and identity are
 /// what the record held when it was made: it may be somebody else's by now.
-pub fn name_thread(seat: Seat, pedigree: Pedigree, pthread: u64) {
+pub fn name_thread(seat: Seat, identity: Identity, pthread: u64) {
     let Some(page) = page_now() else { return };
     let mut locked = page.lock();
     if seat.epoch != EPOCH.load(Ordering::Acquire) {
@@ -366,7 +371,7 @@ pub fn name_thread(seat: Seat, pedigree: Pedigree, pthread: u64) {
     let slot = seat.slot as usize;
     let cell = page.cell(slot);
     let entry = &locked.table().entries[slot];
-    let is_same = entry.state != State::Free && entry.pedigree == pedigree.0;
+    let is_same = entry.state != State::Free && entry.pedigree == identity.pedigree.0;
     if is_same && cell.thread.load(Ordering::Acquire) == 0 {
         threads::forget_ending(pthread);
         cell.pthread.store(pthread, Ordering::Release);

@@ -5,7 +5,7 @@ use crate::host::Registered;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use hermetic_abi::Text;
-use hermetic_engine::{Class, Seat, Thread};
+use hermetic_engine::{Class, Identity, Seat, Thread};
 use hermetic_model::stream::Pedigree;
 use hermetic_sys::slot::Arena;
 use hermetic_sys::{task, tls};
@@ -25,6 +25,8 @@ pub struct Live {
     thread: AtomicI32,
     pthread: AtomicU64,
     pedigree: AtomicU64,
+    guest: AtomicU64,
+    home: AtomicU64,
     is_host: AtomicBool,
 }
 
@@ -34,6 +36,8 @@ static LIVE: [Live; crate::page::THREADS_MAX] = [const {
         thread: AtomicI32::new(0),
         pthread: AtomicU64::new(0),
         pedigree: AtomicU64::new(0),
+        guest: AtomicU64::new(0),
+        home: AtomicU64::new(0),
         is_host: AtomicBool::new(false),
     }
 }; crate::page::THREADS_MAX];
@@ -55,13 +59,26 @@ pub fn forget_ending(pthread: u64) {
     }
 }
 
-/// Calls `visit` for each: its number, its `pthread_t`, its pedigree, and whether it runs interpreted code.
-pub fn for_each_live(mut visit: impl FnMut(i32, u64, u64, bool)) {
+impl Live {
+    fn identity(&self) -> Identity {
+        let [pedigree, guest] = [&self.pedigree, &self.guest].map(|name| Pedigree(name.load(Ordering::Relaxed)));
+        Identity { pedigree, guest, home: self.home.load(Ordering::Relaxed) }
+    }
+
+    fn set_identity(&self, identity: &Identity) {
+        self.pedigree.store(identity.pedigree.0, Ordering::Relaxed);
+        self.guest.store(identity.guest.0, Ordering::Relaxed);
+        self.home.store(identity.home, Ordering::Relaxed);
+    }
+}
+
+/// Calls `visit` for each: its number, its `pthread_t`, who it is, and whether it runs interpreted code.
+pub fn for_each_live(mut visit: impl FnMut(i32, u64, Identity, bool)) {
     for live in &LIVE {
         let thread = live.thread.load(Ordering::Acquire);
         if thread > 0 {
-            let (pthread, pedigree) = (live.pthread.load(Ordering::Relaxed), live.pedigree.load(Ordering::Relaxed));
-            visit(thread, pthread, pedigree, live.is_host.load(Ordering::Relaxed));
+            let (pthread, is_host) = (live.pthread.load(Ordering::Relaxed), live.is_host.load(Ordering::Relaxed));
+            visit(thread, pthread, live.identity(), is_host);
         }
     }
 }
@@ -88,7 +105,7 @@ fn note_live(record: &Thread) {
     LIVE_COUNT.fetch_add(1, Ordering::AcqRel);
     // SAFETY: no preconditions.
     live.pthread.store(unsafe { libc::pthread_self() }, Ordering::Relaxed);
-    live.pedigree.store(record.pedigree.0, Ordering::Relaxed);
+    live.set_identity(&record.identity);
     live.is_host.store(record.seat.is_host, Ordering::Relaxed);
     live.thread.store(task::own_id(), Ordering::Release);
 }
@@ -120,7 +137,7 @@ pub fn prepare() -> io::Result<()> {
 pub fn adopt() -> Option<*mut Thread> {
     let record = RECORDS.take()?;
     // SAFETY: the arena gave this record to us alone (H8); writing it whole drops nothing.
-    unsafe { record.write(Thread::new(Class::Foreign, Pedigree::ROOT)) };
+    unsafe { record.write(Thread::new(Class::Foreign)) };
     watch(record);
     Some(record)
 }
@@ -160,7 +177,7 @@ pub fn seat() -> Option<Seat> {
 pub fn reserve() -> Option<*mut Thread> {
     let record = RECORDS.take()?;
     // SAFETY: as in `adopt`.
-    unsafe { record.write(Thread::new(Class::Foreign, Pedigree::ROOT)) };
+    unsafe { record.write(Thread::new(Class::Foreign)) };
     Some(record)
 }
 

@@ -61,6 +61,20 @@ impl Pedigree {
         // The parent is mixed again before the child's number comes in, so that (1, 2) and (2, 1) part ways.
         Pedigree(mix(mix(self.0 ^ 0x6865_726d_6574_6963).wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15))))
     }
+
+    /// Who this one is in a sandbox that it comes to from another one, whose seed has the key `home`: a child of nobody there.
+    ///
+    /// ```
+    /// use hermetic_model::stream::{Key, Pedigree};
+    /// let (own, home) = (Pedigree::ROOT.child(0), Key::from_seed(b"42"));
+    /// assert_ne!(own.guest(&home), own);
+    /// assert_ne!(own.guest(&home), own.guest(&Key::from_seed(b"43")));
+    /// ```
+    #[must_use]
+    pub fn guest(self, home: &Key) -> Pedigree {
+        let [a, b, c, d, e, f, g, h, ..] = home.0;
+        Pedigree(mix(mix(self.0 ^ 0x7374_7261_6e67_6572) ^ u64::from_le_bytes([a, b, c, d, e, f, g, h])))
+    }
 }
 
 /// The finaliser of SplitMix64: every input bit reaches every output bit, and it is a bijection, so siblings never collide.

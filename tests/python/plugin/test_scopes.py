@@ -246,3 +246,50 @@ def test_server_thread_of_a_session_fixture_answers_every_test(suite):
         }
     )
     assert suite.run("--hermetic-all").counts == {"passed": 3}
+
+
+SERVERS = """
+import os, queue, threading, pytest
+class Server:
+    # A thread that draws bytes when it is asked for some.
+    def __init__(self):
+        self.asked, self.told = queue.Queue(), queue.Queue()
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+    def serve(self):
+        while self.asked.get():
+            self.told.put(os.urandom(8).hex())
+    def draw(self):
+        self.asked.put(True)
+        return self.told.get()
+    def end(self):
+        self.asked.put(None)
+        self.thread.join()
+def served():
+    server = Server()
+    yield server
+    server.end()
+whole = pytest.fixture(scope="session")(lambda: (yield from served()))
+wide = pytest.fixture(scope="module")(lambda: (yield from served()))
+narrow = pytest.fixture(lambda: (yield from served()))
+@pytest.mark.parametrize("number", range(2))
+def test_draw(whole, wide, narrow, number):
+    print("DREW", *(one.draw() for one in (whole, wide, narrow)), os.urandom(8).hex())
+    assert not os.environ.get("FAIL")
+"""
+
+
+def test_the_first_thread_of_a_test_draws_other_bytes_than_those_of_its_fixtures(suite):
+    suite.write({"test_a.py": SERVERS})
+    first, second = (suite.run("-s", "--hermetic-all", "--hermetic-seed=7").said("DREW") for _ in range(2))
+    assert first == second
+    drawn = " ".join(first).split()
+    assert len(drawn) == len(set(drawn)) == 8, first
+
+    fails = {"FAIL": "1"}
+    recording = ["-s", "--hermetic-all", "--hermetic-record=journals", "-k", "0"]
+    recorded = suite.run(*recording, environment=fails).said("DREW")
+    (journal,) = suite.journals()
+    replayed = suite.run("-s", f"--hermetic-replay={journal}", environment=fails)
+    assert replayed.counts == {"failed": 1}
+    assert replayed.said("DREW") == recorded

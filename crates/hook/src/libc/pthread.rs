@@ -82,7 +82,7 @@ unsafe fn create(
     // Starting a thread allocates its stack; this is not a place that malloc calls.
     let beginning = Box::into_raw(Box::new(Beginning { record, start: function, argument }));
     // SAFETY: the record is ours until the thread runs.
-    let (seat, pedigree) = unsafe { &*record }.place();
+    let (seat, identity) = unsafe { &*record }.place();
     // SAFETY: the program's arguments, with our beginning in front of its own.
     let error = unsafe { real::pthread_create(id, attributes, Some(begin), beginning.cast()) };
     if error != 0 {
@@ -93,7 +93,7 @@ unsafe fn create(
         threads::release(record);
     } else {
         // SAFETY: libc has filled it.
-        parking::name_thread(seat, pedigree, unsafe { id.read() });
+        parking::name_thread(seat, identity, unsafe { id.read() });
     }
     error
 }
