@@ -25,6 +25,7 @@ pub fn discover() {
     register(Table {
         size: size_of::<Table>() as u32,
         image: address as *const core::ffi::c_void,
+        locks_read_clock: 0,
         is_running: Some(check),
         is_known: Some(has_state),
         place: None,
@@ -57,6 +58,11 @@ unsafe extern "C" fn has_state() -> core::ffi::c_int {
 /// An address inside the interpreter's image, or zero.
 pub fn image() -> usize {
     table().map_or(0, |table| table.image as usize)
+}
+
+/// Whether the interpreter has read the clock where it asks for a semaphore without a limit.
+pub fn locks_read_clock() -> bool {
+    table().is_some_and(|table| table.locks_read_clock != 0)
 }
 
 #[inline]

@@ -33,6 +33,7 @@ struct Lent {
     /// From 3.12 on that function tells the calling thread's own state, and only while the thread holds the lock: nothing
     /// else has to be asked. Before, it tells the state of whichever thread holds the lock.
     is_state_own: bool,
+    locks_read_clock: bool,
     address_to_line: Option<AddressToLine>,
     thread_ident: Option<ThreadIdent>,
     /// A function that does nothing, where calling one is needed to get rid of an error; see `take_back`.
@@ -64,6 +65,7 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
             None
         },
         is_state_own: py.version_info() >= (3, 12),
+        locks_read_clock: py.version_info() >= (3, 11),
         address_to_line: function!(c"PyCode_Addr2Line", AddressToLine),
         thread_ident: function!(c"PyThread_get_thread_ident", ThreadIdent),
         import_codes: import_codes(py)?,
@@ -91,6 +93,7 @@ pub fn adapter() -> &'static Host {
             Adapter(Host {
                 size: core::mem::size_of::<Host>() as u32,
                 image: ffi::PyEval_GetFrame as *const c_void,
+                locks_read_clock: LENT.get().is_some_and(|lent| lent.locks_read_clock) as u32,
                 is_running: Some(is_running),
                 is_known: Some(is_known),
                 place: Some(place),

@@ -137,6 +137,7 @@ fn handshake(address: *mut c_void, origin: &str) -> Result<Engine, String> {
 static HOST: HostTable = HostTable(Host {
     size: size_of::<Host>() as u32,
     image: core::ptr::null(),
+    locks_read_clock: 0,
     is_running: None,
     is_known: None,
     place: None,

@@ -91,6 +91,15 @@ unsafe fn wait_shared(semaphore: *mut sem_t, mut ns: Option<i64>) -> Result<c_in
     }
 }
 
+/// As [`take_back`], for a semaphore without a limit: not every interpreter reads the clock for it, and what one that does not
+/// read last is the program's.
+#[inline]
+fn take_back_if_read() {
+    if crate::host::locks_read_clock() {
+        take_back();
+    }
+}
+
 /// The interpreter reads the clock before it asks for a semaphore: a reading that is none of the program's.
 #[inline]
 fn take_back() {
@@ -106,13 +115,13 @@ pub unsafe extern "C" fn sem_trywait(semaphore: *mut sem_t) -> c_int {
 }
 
 pub unsafe extern "C" fn sem_trywait_of_interpreter(semaphore: *mut sem_t) -> c_int {
-    take_back();
+    take_back_if_read();
     // SAFETY: the argument is the interpreter's.
     unsafe { real::sem_trywait(semaphore) }
 }
 
 pub unsafe extern "C" fn sem_wait_of_interpreter(semaphore: *mut sem_t) -> c_int {
-    take_back();
+    take_back_if_read();
     // SAFETY: the argument is the interpreter's.
     unsafe { sem_wait(semaphore) }
 }
