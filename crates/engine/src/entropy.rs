@@ -47,7 +47,7 @@ impl Sandbox {
 
     fn replay_bytes(&self, thread: &mut Thread, host: &dyn Host, source: Source, buffer: &mut [u8]) {
         let level = self.level(thread);
-        let (pedigree, by_chance) = (level.pedigree, level.is_by_chance());
+        let (pedigree, by_chance) = level.replayed();
         let miss = {
             let mut tape = lock(&self.tape);
             match &mut *tape {
@@ -114,7 +114,7 @@ impl Sandbox {
         name: impl Fn(&T) -> &'n [u8],
     ) {
         let level = self.level(thread);
-        let (pedigree, by_chance) = (level.pedigree, level.is_by_chance());
+        let (pedigree, by_chance) = level.replayed();
         let miss = {
             let mut tape = lock(&self.tape);
             match &mut *tape {

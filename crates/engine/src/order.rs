@@ -8,16 +8,23 @@
 //! know) comes at its own moment again. A recorded wait for it may be left out, because it came before it was waited for;
 //! and one that the journal does not have is made while the thread keeps its turn.
 //!
+//! Threads of a wider sandbox (the server of a session's fixture) are guests in this one. How far they have come when the test
+//! begins is not the same each time, so no order is theirs or of the threads that they start, and what they do for the test comes
+//! from outside too.
+//!
 //! Nothing here allocates after [`Builder::finish`]: it is asked with the scheduler's lock held.
 
 use hermetic_journal::{Event, WaitKind, Wake};
 use hermetic_model::stream::Pedigree;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Who ended a wait where no thread did: time, or the kernel.
 pub const NOBODY: u64 = u64::MAX;
 /// A thread that takes no part.
 pub const OUTSIDE: u64 = u64::MAX - 1;
+
+/// In a journal, the number among its maker's children of a thread that comes from a wider sandbox.
+pub const GUEST: u32 = u32::MAX;
 
 /// A wait that a thread asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +177,7 @@ pub struct Builder {
     order: Order,
     /// By the journal's number.
     threads: HashMap<u32, Reading>,
+    guests: HashSet<u32>,
 }
 
 /// A thread while its journal is read.
@@ -191,6 +199,9 @@ impl Builder {
     /// Takes what concerns the order; `site` is the function of the event's call site.
     pub fn take(&mut self, event: &Event<'_>, site: u32) {
         match *event {
+            Event::ThreadStart { thread, parent, ordinal, .. } if ordinal == GUEST || self.guests.contains(&parent) => {
+                self.guests.insert(thread);
+            }
             Event::ThreadStart { thread, pedigree, .. } => self.start(thread, pedigree),
             Event::Wait { thread, kind, duration_ns, .. } => {
                 let asked = Asked { kind, site, duration_ns };
@@ -345,7 +356,7 @@ impl Order {
         like
     }
 
-    /// Whether the thread took part when recorded. One of a wider sandbox that did not is left to itself.
+    /// Whether the thread took part when recorded. A guest is left to itself.
     pub fn knows(&self, pedigree: u64) -> bool {
         self.lines.contains_key(&pedigree)
     }

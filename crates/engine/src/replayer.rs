@@ -8,7 +8,7 @@
 //! import is answered without consuming.
 
 use crate::host::Host;
-use crate::order::{Builder, Order, RecordedWait};
+use crate::order::{Builder, Order, RecordedWait, GUEST};
 use crate::sites::{Sites, NATIVE};
 use crate::waits::{write_end, Limited};
 use hermetic_abi::PlaceText;
@@ -60,7 +60,8 @@ struct Recorded {
     kind: Kind,
     thread: u32,
     site: u32,
-    is_import: bool,
+    /// Nobody need ask for it: an import did, or a guest.
+    is_optional: bool,
     is_used: bool,
 }
 
@@ -82,6 +83,9 @@ pub enum Miss {
     /// The journal was already left behind.
     Diverged,
 }
+
+/// All guests (see [`crate::order`]): which of a pool's threads takes a job is not the same each time, so they share their answers.
+pub(crate) const GUESTS: Pedigree = Pedigree(u64::MAX - 2);
 
 /// The journal of a sandbox in replay mode.
 pub struct Replayer {
@@ -150,8 +154,10 @@ impl Replayer {
     fn take(&mut self, event: &Event<'_>, pedigrees: &mut Vec<u64>) {
         match *event {
             Event::Site { id, file, function, line, .. } => self.take_site(id, file, function, line),
-            Event::ThreadStart { thread, pedigree, .. } => {
+            Event::ThreadStart { thread, parent, ordinal, pedigree } => {
                 let index = thread as usize;
+                let is_guest = ordinal == GUEST || pedigrees.get(parent as usize) == Some(&GUESTS.0);
+                let pedigree = if is_guest { GUESTS.0 } else { pedigree };
                 if index < THREADS_MAX {
                     if pedigrees.len() <= index {
                         pedigrees.resize(index + 1, u64::MAX);
@@ -195,7 +201,8 @@ impl Replayer {
         let Some(kind) = Kind::of(event) else { return };
         let pedigree = pedigrees.get(thread as usize).copied().unwrap_or(u64::MAX);
         let index = self.events.len() as u32;
-        self.events.push(Recorded { value, kind, thread, site, is_import, is_used: false });
+        let is_optional = is_import || pedigree == GUESTS.0;
+        self.events.push(Recorded { value, kind, thread, site, is_optional, is_used: false });
         self.queues.entry((pedigree, kind, self.function(site))).or_default().events.push(index);
     }
 
@@ -271,7 +278,8 @@ impl Replayer {
     /// Writes what the journal expected next from this thread.
     pub fn write_expected(&self, pedigree: Pedigree, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
         let thread = self.threads.get(&pedigree.0).copied();
-        let next = self.events.iter().find(|event| !event.is_used && !event.is_import && Some(event.thread) == thread);
+        let next =
+            self.events.iter().find(|event| !event.is_used && !event.is_optional && Some(event.thread) == thread);
         match next {
             Some(event) => self.write_event(event, out),
             None => write!(out, "nothing more from this thread"),
@@ -304,7 +312,7 @@ impl Replayer {
 
     /// How many recorded events nobody asked for, and the first of them as text.
     pub fn leftovers(&self, out: &mut dyn core::fmt::Write) -> usize {
-        let mut unused = self.events.iter().filter(|event| !event.is_used && !event.is_import);
+        let mut unused = self.events.iter().filter(|event| !event.is_used && !event.is_optional);
         let Some(first) = unused.next() else { return 0 };
         let _ = self.write_event(first, out);
         1 + unused.count()

@@ -6,7 +6,7 @@
 
 use crate::finding::Findings;
 use crate::host::Host;
-use crate::order::{Left, Order};
+use crate::order::{Left, Order, GUEST};
 use crate::recorder::{BoxedSink, Recorder};
 use crate::replayer::Replayer;
 use crate::thread::{Class, Identity, Level, Thread};
@@ -355,7 +355,8 @@ impl Sandbox {
         let number = self.threads.fetch_add(1, Ordering::Relaxed);
         let pedigree = thread.identity.pedigree_in(self.generation());
         thread.levels[self.depth].begin(self.generation(), pedigree, number, 0);
-        self.record_start(number, 0, u32::MAX, pedigree);
+        thread.levels[self.depth].is_guest = true;
+        self.record_start(number, 0, GUEST, pedigree);
     }
 
     /// Renames the calling thread after a fork, in the child: the `ordinal`-th child of its parent draws its own bytes.
@@ -396,12 +397,13 @@ impl Sandbox {
         let ordinal = self.next_child(maker, host);
         let level = self.level(maker);
         let pedigree = level.pedigree.child(ordinal);
-        let (parent, ticks) = (level.number, level.ticks);
+        let Level { number: parent, ticks, is_guest, .. } = *level;
         let number = self.threads.fetch_add(1, Ordering::Relaxed);
         child.class = Class::Controlled;
         child.identity = Identity::new(pedigree, self.generation(), &self.key());
         // The child's clock continues from its maker's, so that what was read before the start is not in its future.
         child.levels[self.depth].begin(self.generation(), pedigree, number, ticks);
+        child.levels[self.depth].is_guest = is_guest;
         self.record_start(number, parent, ordinal as u32, pedigree);
     }
 
@@ -410,6 +412,11 @@ impl Sandbox {
             recorder.name_thread(pedigree.0, thread);
             recorder.append(&Event::ThreadStart { thread, parent, ordinal, pedigree: pedigree.0 });
         }
+    }
+
+    /// Whether the thread comes from a wider sandbox, or was started by one that does.
+    pub fn is_guest(&self, thread: &mut Thread) -> bool {
+        self.level(thread).is_guest
     }
 
     /// A thread ends.

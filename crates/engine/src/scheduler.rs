@@ -250,7 +250,7 @@ impl Scheduler<'_> {
     pub fn signal(&mut self, process: u32, channel: u64, count: usize, by: u64, mut woken: impl FnMut(usize)) -> usize {
         let mut done = 0;
         while done < count && channel != 0 {
-            let waits = |entry: &Entry, _: &[u32]| {
+            let waits = |_: &Self, entry: &Entry| {
                 entry.state == State::Parked && entry.channel == channel && entry.process == process
             };
             let chosen = if self.is_ordered() { self.choose_recorded(by, waits) } else { self.choose(waits) };
@@ -291,12 +291,17 @@ impl Scheduler<'_> {
     /// asked before one of several is chosen, and (`true`) after `is_external` said no: what a child left behind when it ended
     /// is there by then.
     pub fn next(&mut self, is_external: impl FnOnce() -> bool, mut is_asleep: impl FnMut(usize, bool) -> bool) -> Step {
-        if let Some(step) = self.next_recorded(&mut is_asleep) {
-            return step;
+        match self.next_recorded(&mut is_asleep) {
+            // Before that is said, time comes for those of whom the journal tells no order.
+            Some(Step::Deadlock) if self.earliest() != NEVER => {
+                return self.jump(is_external, |slot| is_asleep(slot, true))
+            }
+            Some(step) => return step,
+            None => {}
         }
         let may_run =
-            |entry: &Entry, batons: &[u32]| entry.state == State::Ready && batons[entry.process as usize] == 0;
-        if self.entries.iter().any(|entry| may_run(entry, self.batons)) {
+            |table: &Self, entry: &Entry| entry.state == State::Ready && table.batons[entry.process as usize] == 0;
+        if self.entries.iter().any(|entry| may_run(self, entry)) {
             // A thread that the kernel has woken will say so in a moment: choosing before that would be a race.
             if !self.are_asleep(|slot| is_asleep(slot, false)) {
                 return Step::Busy;
@@ -315,22 +320,14 @@ impl Scheduler<'_> {
     }
 
     fn jump(&mut self, is_external: impl FnOnce() -> bool, is_asleep: impl FnMut(usize) -> bool) -> Step {
-        let mut earliest = NEVER;
-        let mut is_empty = true;
-        for entry in self.entries.iter() {
-            match entry.state {
-                State::Free => continue,
-                State::Running | State::Ready => return Step::Busy,
-                State::Parked | State::Asleep => earliest = earliest.min(entry.deadline_ns),
-            }
-            is_empty = false;
+        if self.entries.iter().any(|entry| matches!(entry.state, State::Running | State::Ready)) {
+            return Step::Busy;
         }
-        if is_empty {
+        if self.entries.iter().all(|entry| entry.state == State::Free) {
             return Step::Empty;
         }
-        let is_due = |entry: &Entry, _: &[u32]| {
-            matches!(entry.state, State::Parked | State::Asleep) && entry.deadline_ns == earliest
-        };
+        let earliest = self.earliest();
+        let is_due = |table: &Self, entry: &Entry| table.is_timed(entry) && entry.deadline_ns == earliest;
         let is_external = is_external();
         if !is_external && !self.are_asleep(is_asleep) {
             return Step::Busy;
@@ -338,7 +335,7 @@ impl Scheduler<'_> {
         match (earliest, is_external) {
             (NEVER, true) => Step::Busy,
             (NEVER, false) => Step::Deadlock,
-            (_, true) => match self.entries.iter().position(|entry| is_due(entry, &[])) {
+            (_, true) => match self.entries.iter().position(|entry| is_due(self, entry)) {
                 Some(slot) => Step::Follow { slot, deadline_ns: earliest },
                 None => Step::Busy,
             },
@@ -351,6 +348,17 @@ impl Scheduler<'_> {
                 None => Step::Busy,
             },
         }
+    }
+
+    /// The next moment that anybody waits for whom time alone can help; [`NEVER`] for none.
+    pub fn earliest(&self) -> i64 {
+        self.entries.iter().filter(|entry| self.is_timed(entry)).map(|entry| entry.deadline_ns).min().unwrap_or(NEVER)
+    }
+
+    /// Whether a thread waits, and no journal says how that ends.
+    fn is_timed(&self, entry: &Entry) -> bool {
+        let is_recorded = |order: &Order| order.next().is_some() && order.knows(entry.pedigree);
+        matches!(entry.state, State::Parked | State::Asleep) && !self.order.as_deref().is_some_and(is_recorded)
     }
 
     /// Whether the journal decides.
@@ -425,9 +433,9 @@ impl Scheduler<'_> {
     }
 
     /// The waiting thread that the recorded one woke.
-    fn choose_recorded(&mut self, by: u64, is_candidate: impl Fn(&Entry, &[u32]) -> bool) -> Option<usize> {
+    fn choose_recorded(&mut self, by: u64, is_candidate: impl Fn(&Self, &Entry) -> bool) -> Option<usize> {
         let order = self.order.as_deref()?;
-        let candidates = self.entries.iter().enumerate().filter(|(_, entry)| is_candidate(entry, self.batons));
+        let candidates = self.entries.iter().enumerate().filter(|(_, entry)| is_candidate(self, entry));
         let ranked = candidates.filter_map(|(slot, entry)| Some((order.rank(entry.pedigree, by)?, slot)));
         ranked.min().map(|(_, slot)| slot)
     }
@@ -450,12 +458,12 @@ impl Scheduler<'_> {
     }
 
     /// One of the threads for which `is_candidate` holds, each equally likely, by the seed. One candidate is no choice.
-    fn choose(&mut self, is_candidate: impl Fn(&Entry, &[u32]) -> bool) -> Option<usize> {
+    fn choose(&mut self, is_candidate: impl Fn(&Self, &Entry) -> bool) -> Option<usize> {
         let (seed, choice) = (self.seed, *self.choices);
         let mut best: Option<(u64, usize)> = None;
         let mut count = 0u64;
         for (slot, entry) in self.entries.iter().enumerate() {
-            if !is_candidate(entry, self.batons) {
+            if !is_candidate(self, entry) {
                 continue;
             }
             count += 1;

@@ -93,7 +93,7 @@ impl Sandbox {
 
     fn replay_tentatively(&self, thread: &mut Thread, host: &dyn Host, place: Option<Place>) -> i64 {
         let level = self.level(thread);
-        let (pedigree, by_chance) = (level.pedigree, level.is_by_chance());
+        let (pedigree, by_chance) = level.replayed();
         let miss = {
             let mut tape = lock(&self.tape);
             let Tape::Replayer(replayer) = &mut *tape else { return self.time.now().monotonic(0) };
@@ -145,7 +145,7 @@ impl Sandbox {
                 recorder.append(&Event::Clock { thread: level.number, site, clock, value_ns, importing });
             }
             (Answer::Recorded { site, importing, basis }, Tape::Replayer(replayer)) => {
-                let _ = replayer.next(level.pedigree, KIND, site, importing);
+                let _ = replayer.next(level.replayed().0, KIND, site, importing);
                 self.time.follow(Clock::Monotonic, basis);
             }
             (Answer::Missed, tape) => {

@@ -4,6 +4,7 @@
 //! plugin's, a wide fixture's, the user's), and coming back to the lower one must find a thread's streams and ticks where
 //! they were left, so there is one record per level.
 
+use crate::replayer::GUESTS;
 use crate::steps::Pace;
 use crate::tentative::Tentative;
 use hermetic_abi::{Finding, Text};
@@ -84,6 +85,8 @@ pub struct Level {
     /// The sandbox that the rest belongs to.
     pub(crate) generation: u64,
     pub(crate) pedigree: Pedigree,
+    /// It comes from a wider sandbox, or a thread that does has started it; see [`crate::order`].
+    pub(crate) is_guest: bool,
     /// Number in the journal: 0 for the thread that entered, then by first appearance.
     pub(crate) number: u32,
     /// Threads started so far.
@@ -121,6 +124,7 @@ impl Level {
     const EMPTY: Level = Level {
         generation: 0,
         pedigree: Pedigree::ROOT,
+        is_guest: false,
         number: 0,
         children: 0,
         ticks: 0,
@@ -142,6 +146,7 @@ impl Level {
     pub(crate) fn begin(&mut self, generation: u64, pedigree: Pedigree, number: u32, ticks: u64) {
         self.generation = generation;
         self.pedigree = pedigree;
+        self.is_guest = false;
         self.number = number;
         self.children = 0;
         self.ticks = ticks;
@@ -157,6 +162,15 @@ impl Level {
     /// Its number in the journal, and whether it does by chance what it does.
     pub(crate) fn voice(&self) -> (u32, bool) {
         (self.number, self.is_by_chance())
+    }
+
+    /// Whose answers it gets from a journal, and whether it is no difference if there are none.
+    pub(crate) fn replayed(&self) -> (Pedigree, bool) {
+        if self.is_guest {
+            (GUESTS, true)
+        } else {
+            (self.pedigree, self.is_by_chance())
+        }
     }
 
     /// Whether the thread does what it does by chance: when it comes to that says nothing about the program.

@@ -327,7 +327,7 @@ impl Sandbox {
 
     fn replay_reading(&self, thread: &mut Thread, host: &dyn Host, clock: Clock) -> i64 {
         let level = self.level(thread);
-        let (pedigree, by_chance) = (level.pedigree, level.is_by_chance());
+        let (pedigree, by_chance) = level.replayed();
         let kind = Kind::Clock(journal_clock(clock));
         let miss = {
             let mut tape = lock(&self.tape);

@@ -432,16 +432,12 @@ unsafe extern "C" fn leave(id: i64, outcome: *mut Outcome) -> i32 {
     timers::release();
     let below = depth.checked_sub(1);
     guard::activate(below.and_then(level));
-    parking::go_back(below.and_then(|below| Some((below, page_of(below)?))));
-    if let (Some(_), Some(record)) = (below, threads::current()) {
-        // It goes on in the sandbox below as the thread that entered it: in the first place, with the baton.
-        // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
-        parking::enter(unsafe { &mut *record });
-    }
-    if let (None, Some(record)) = (below, threads::current()) {
+    // SAFETY: this thread's own record (H8); its hooks are bypassed meanwhile.
+    let mut thread = threads::current().map(|record| unsafe { &mut *record });
+    parking::go_back(below.and_then(|below| Some((below, page_of(below)?))), thread.as_deref_mut());
+    if let (None, Some(thread)) = (below, thread) {
         // Other threads may enter sandboxes now; this one is none of theirs.
-        // SAFETY: as above.
-        unsafe { &mut *record }.retire();
+        thread.retire();
     }
     openssl::switch(desk.entered.last().is_some_and(|below| below.is_seeded));
     note_page(left);

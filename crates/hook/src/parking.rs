@@ -97,8 +97,9 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 /// back to it.
 static GENERATIONS: [AtomicU64; LEVELS_MAX] = [const { AtomicU64::new(0) }; LEVELS_MAX];
 
-/// Leaves the page of a level for the one below, or for none.
-pub fn go_back(below: Option<(usize, &'static Page)>) {
+/// Leaves the page of a level for the one below, or for none. The calling thread goes on there with the baton, if it runs host
+/// code.
+pub fn go_back(below: Option<(usize, &'static Page)>, thread: Option<&mut Thread>) {
     let Some((depth, page)) = below else { return switch(None, 0, 0) };
     let mut locked = page.lock_unmasked();
     let generation = page.generation.load(Ordering::Acquire);
@@ -111,11 +112,19 @@ pub fn go_back(below: Option<(usize, &'static Page)>) {
         None if former == generation => locked.take_process().map(|index| (index, former)),
         None => Some((0, former)),
     };
-    drop(locked);
-    match place {
-        Some((process, generation)) => switch(Some(page), process, generation),
-        None => switch(None, 0, 0),
+    let Some((process, generation)) = place else {
+        drop(locked);
+        return switch(None, 0, 0);
+    };
+    if let Some(thread) = thread {
+        thread.seat.is_host = Registered.is_running();
+        // Before those come who wait: time would jump if they were alone. The next epoch is this one's; see `begin`.
+        let epoch = EPOCH.load(Ordering::Acquire) + 1;
+        let _ = sit_down(&mut locked, thread, epoch, process, true);
     }
+    drop(locked);
+    switch(Some(page), process, generation);
+    seat_others();
 }
 
 /// Makes this page the one of the moment, or none. All waits of this process end and go on elsewhere.
@@ -263,29 +272,26 @@ fn pedigree_of(identity: &Identity) -> Pedigree {
 }
 
 fn kept_slot(locked: &mut Locked<'_>, runs: bool) -> Option<usize> {
-    if locked.table().high == 0 {
+    if !runs || locked.table().high == 0 {
         return None;
     }
-    let own = task::own_id();
     // SAFETY: no preconditions.
     let process = unsafe { libc::getpid() };
-    let page = locked.page;
-    let table = locked.table();
-    let slot = (0..table.high as usize).filter(|_| runs).find(|&slot| {
-        let cell = page.cell(slot);
-        table.entries[slot].state != State::Free
-            && cell.thread.load(Ordering::Relaxed) == own
-            && cell.process.load(Ordering::Relaxed) == process
-    })?;
+    let slot = slot_of(locked, process, task::own_id())?;
     locked.scheduler().observe(slot, false);
     Some(slot)
 }
 
-/// A thread that goes on in the sandbox below does so in the first place, with the baton if it runs host code.
-pub fn enter(thread: &mut Thread) {
-    thread.seat.is_host = Registered.is_running();
-    let _ = place_of(thread);
-    seat_others();
+/// The place of a thread that has one.
+fn slot_of(locked: &mut Locked<'_>, process: i32, thread: i32) -> Option<usize> {
+    let page = locked.page;
+    let table = locked.table();
+    (0..table.high as usize).find(|&slot| {
+        let cell = page.cell(slot);
+        table.entries[slot].state != State::Free
+            && cell.thread.load(Ordering::Relaxed) == thread
+            && cell.process.load(Ordering::Relaxed) == process
+    })
 }
 
 /// Threads that earlier sandboxes left behind (the server of a session's fixture) take part in this one. They are somewhere in
@@ -301,6 +307,10 @@ pub fn seat_others() {
             return;
         }
         let mut locked = page.lock();
+        if slot_of(&mut locked, fork::owner(), thread).is_some() {
+            // It was quicker.
+            return;
+        }
         let Some(slot) = take_slot(&mut locked) else { return };
         locked.scheduler().add(slot, process, is_host, pedigree_of(&identity).0, true);
         locked.scheduler().observe(slot, true);
@@ -347,7 +357,7 @@ pub fn enter_child(thread: &mut Thread) {
 
 /// A place for a thread that is about to start, taken by its maker so that time does not jump before it has begun. False: the
 /// journal that is replayed has no such thread.
-pub fn expect_thread(child: &mut Thread, is_host: bool) -> bool {
+pub fn expect_thread(child: &mut Thread, is_host: bool, is_guest: bool) -> bool {
     let Some(page) = page_now() else { return true };
     let epoch = EPOCH.load(Ordering::Acquire);
     (child.seat.is_host, child.seat.is_made_by_host) = (is_host, is_host);
@@ -357,7 +367,7 @@ pub fn expect_thread(child: &mut Thread, is_host: bool) -> bool {
         page.cell(slot).thread.store(0, Ordering::Relaxed);
         page.cell(slot).pthread.store(0, Ordering::Relaxed);
     }
-    locked.scheduler().expect(child.identity.pedigree.0, is_host)
+    is_guest || locked.scheduler().expect(child.identity.pedigree.0, is_host)
 }
 
 /// The maker of a thread tells its `pthread_t`, so that a join finds the place of one that has not begun. Seat and identity are
@@ -456,18 +466,35 @@ pub fn is_seated(pthread: u64) -> bool {
         .any(|cell| cell.pthread.load(Ordering::Acquire) == pthread && cell.process.load(Ordering::Relaxed) == own)
 }
 
+/// A wait that is about to be registered.
+struct Beginning {
+    call: Call,
+    place: Place,
+    holds_host: bool,
+    asked: Option<Asked>,
+    deadline_ns: i64,
+}
+
+impl Beginning {
+    /// None: the wait is not ours to make.
+    fn of(kind: WaitKind, ns: Option<i64>) -> Option<Beginning> {
+        let mut call = Call::enter()?;
+        if !takes_part(call.sandbox) {
+            return None;
+        }
+        let holds_host = call.thread().seat.is_host && Registered.is_running();
+        let place = place_of(call.thread())?;
+        let asked = ask(&mut call, kind, ns);
+        Some(Beginning { call, place, holds_host, asked, deadline_ns: place.deadline(ns) })
+    }
+}
+
 /// Parks the calling thread until the channel is rung or `ns` nanoseconds have passed; `attempt` tries the real thing once,
 /// when nobody can ring any more without being heard. None: the wait is not ours to make.
 pub fn park(kind: WaitKind, channel: usize, ns: Option<i64>, attempt: impl FnOnce() -> bool) -> Option<Waited> {
     let errno = kernel::errno();
-    let mut call = Call::enter()?;
-    if !takes_part(call.sandbox) {
-        return None;
-    }
-    let holds_host = call.thread().seat.is_host && Registered.is_running();
-    let place = place_of(call.thread())?;
-    let asked = ask(&mut call, kind, ns);
-    let deadline_ns = place.deadline(ns);
+    let mut beginning = Beginning::of(kind, ns)?;
+    let Beginning { place, holds_host, asked, deadline_ns, .. } = beginning;
     let begun;
     {
         let mut locked = place.page.lock();
@@ -482,11 +509,11 @@ pub fn park(kind: WaitKind, channel: usize, ns: Option<i64>, attempt: impl FnOnc
             return Some(Waited::Signalled);
         }
         begun = locked.scheduler().begin_recorded(place.slot, asked.as_ref(), false);
-        if matches!(begun, Begun::Parted(_)) && call.sandbox.is_strict() {
+        if matches!(begun, Begun::Parted(_)) && beginning.call.sandbox.is_strict() {
             drop(locked);
             WAITING.fetch_sub(1, Ordering::AcqRel);
             // The thread has an error to raise, and does not wait before it does.
-            tell_journal(&mut call, asked, begun);
+            tell_journal(&mut beginning.call, asked, begun);
             return Some(Waited::Deadlock);
         }
         let cell = place.page.cell(place.slot);
@@ -497,13 +524,13 @@ pub fn park(kind: WaitKind, channel: usize, ns: Option<i64>, attempt: impl FnOnc
         let ended = if asked.is_none() { take_turn(&mut locked, &place) } else { None };
         if let Some(ended) = ended {
             drop(locked);
-            drop(call);
+            drop(beginning);
             WAITING.fetch_sub(1, Ordering::AcqRel);
             return Some(conclude(place, deadline_ns, ended, false, errno));
         }
     }
-    tell_journal(&mut call, asked, begun);
-    drop(call);
+    tell_journal(&mut beginning.call, asked, begun);
+    drop(beginning);
     let (ended, is_interrupted) = await_turn_until(place, true, place.real_deadline(deadline_ns));
     WAITING.fetch_sub(1, Ordering::AcqRel);
     Some(conclude(place, deadline_ns, ended, is_interrupted, errno))
@@ -712,14 +739,8 @@ pub fn take_turn(locked: &mut Locked<'_>, place: &Place) -> Option<Ended> {
 /// at its end than the program's list. None: the wait is not ours to make.
 pub fn poll(kind: WaitKind, fds: &mut [pollfd], ns: Option<i64>, mask: *const libc::sigset_t) -> Option<Waited> {
     let errno = kernel::errno();
-    let mut call = Call::enter()?;
-    if !takes_part(call.sandbox) {
-        return None;
-    }
-    let holds_host = call.thread().seat.is_host && Registered.is_running();
-    let place = place_of(call.thread())?;
-    let asked = ask(&mut call, kind, ns);
-    let deadline_ns = place.deadline(ns);
+    let mut beginning = Beginning::of(kind, ns)?;
+    let Beginning { place, holds_host, asked, deadline_ns, .. } = beginning;
     let begun;
     let pipe = pipes::of(place.slot);
     let own = fds.len() - 1;
@@ -739,8 +760,8 @@ pub fn poll(kind: WaitKind, fds: &mut [pollfd], ns: Option<i64>, mask: *const li
         locked.scheduler().wait(place.slot, 0, deadline_ns, true, holds_host);
         settle_waiting(&mut locked, place.slot, || !is_any_ready(&mut fds[..own]));
     }
-    tell_journal(&mut call, asked, begun);
-    drop(call);
+    tell_journal(&mut beginning.call, asked, begun);
+    drop(beginning);
     // A read may be answered by whoever holds the other end; nothing tells who that is.
     let watch = Watch::begin(place.real_deadline(deadline_ns)).open(kind == WaitKind::Socket);
     let (ended, is_interrupted) = await_descriptors(place, watch, fds, mask, deadline_ns);
@@ -873,13 +894,8 @@ fn asleep(kind: WaitKind, still_waits: impl FnMut() -> bool) -> Option<Asleep> {
     if !has_company() {
         return None;
     }
-    let mut call = Call::enter()?;
-    if !takes_part(call.sandbox) {
-        return None;
-    }
-    let holds_host = call.thread().seat.is_host && Registered.is_running();
-    let place = place_of(call.thread())?;
-    let asked = ask(&mut call, kind, None);
+    let mut beginning = Beginning::of(kind, None)?;
+    let Beginning { place, holds_host, asked, .. } = beginning;
     let begun;
     {
         let mut locked = place.page.lock();
@@ -895,7 +911,7 @@ fn asleep(kind: WaitKind, still_waits: impl FnMut() -> bool) -> Option<Asleep> {
         locked.scheduler().wait(place.slot, 0, NEVER, true, holds_host);
         settle_waiting(&mut locked, place.slot, still_waits);
     }
-    tell_journal(&mut call, asked, begun);
+    tell_journal(&mut beginning.call, asked, begun);
     Some(Asleep(place))
 }
 
@@ -944,14 +960,8 @@ pub fn in_kernel<R>(kind: WaitKind, mut attempt: impl FnMut() -> Option<R>, wait
 /// wait really, for at most the nanoseconds it is told, and says whether that was enough. None: the wait is not ours to make.
 pub fn wait_in_kernel(kind: WaitKind, ns: Option<i64>, mut attempt: impl FnMut(i64) -> Attempt) -> Option<Waited> {
     let errno = kernel::errno();
-    let mut call = Call::enter()?;
-    if !takes_part(call.sandbox) {
-        return None;
-    }
-    let holds_host = call.thread().seat.is_host && Registered.is_running();
-    let place = place_of(call.thread())?;
-    let asked = ask(&mut call, kind, ns);
-    let deadline_ns = place.deadline(ns);
+    let mut beginning = Beginning::of(kind, ns)?;
+    let Beginning { place, holds_host, asked, deadline_ns, .. } = beginning;
     let begun;
     {
         let mut locked = place.page.lock();
@@ -967,8 +977,8 @@ pub fn wait_in_kernel(kind: WaitKind, ns: Option<i64>, mut attempt: impl FnMut(i
         locked.scheduler().wait(place.slot, 0, deadline_ns, true, holds_host);
         settle_waiting(&mut locked, place.slot, || true);
     }
-    tell_journal(&mut call, asked, begun);
-    drop(call);
+    tell_journal(&mut beginning.call, asked, begun);
+    drop(beginning);
     let (ended, is_interrupted) = attempt_until_turn(place, &mut attempt, place.real_deadline(deadline_ns));
     WAITING.fetch_sub(1, Ordering::AcqRel);
     Some(conclude(place, deadline_ns, ended, is_interrupted, errno))

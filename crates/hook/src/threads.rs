@@ -155,11 +155,7 @@ pub fn current() -> Option<*mut Thread> {
 
 /// The name whose hidden look-up was answered with a placeholder, once; empty where there is none. For hooks.
 pub fn take_pending_name() -> Text {
-    let local = tls::local();
-    // SAFETY: the record belongs to this thread (H2).
-    let record = unsafe { (*local).thread.cast::<Thread>() };
-    // SAFETY: null, or this thread's own record (H8).
-    match unsafe { record.as_mut() } {
+    match own_record() {
         Some(thread) if thread.pending_name.len > 0 => core::mem::take(&mut thread.pending_name),
         _ => Text::new(),
     }
@@ -167,10 +163,15 @@ pub fn take_pending_name() -> Text {
 
 /// The calling thread's place in a table of waits, if it has a record. For hooks.
 pub fn seat() -> Option<Seat> {
+    own_record().map(|record| record.seat)
+}
+
+/// The calling thread's record if it has one.
+fn own_record() -> Option<&'static mut Thread> {
     // SAFETY: the record belongs to this thread (H2).
     let record = unsafe { (*tls::local()).thread.cast::<Thread>() };
-    // SAFETY: null, or this thread's own record (H8).
-    Some(unsafe { record.as_ref() }?.seat)
+    // SAFETY: null, or this thread's own record (H8), which no caller keeps.
+    unsafe { record.as_mut() }
 }
 
 /// A record for a thread that is about to start.

@@ -134,7 +134,8 @@ impl Watch {
             self.period_ns =
                 self.stillness.outlast(locked, place).map_or(self.period_ns, |ns| self.period_ns.min(ns).max(FIRST_NS));
         }
-        if locked.fetch_order().is_some_and(|order| order.next().is_some()) {
+        let is_following = locked.table().follow_real_ns != 0;
+        if !is_following && locked.fetch_order().is_some_and(|order| order.next().is_some()) {
             return leave_order(locked, place, fds, now_ns);
         }
         self.follow(locked, place, fds, now_ns);
@@ -149,9 +150,7 @@ impl Watch {
             return;
         }
         let target_ns = table.follow_elapsed_ns.saturating_add(now_ns - table.follow_real_ns);
-        let waiting = table.entries[..table.high as usize].iter();
-        let waiting = waiting.filter(|entry| matches!(entry.state, State::Parked | State::Asleep));
-        let earliest_ns = waiting.map(|entry| entry.deadline_ns).min().unwrap_or(NEVER);
+        let earliest_ns = locked.scheduler().earliest();
         if target_ns < earliest_ns {
             // A child that is just starting may take part in a moment: time stands so long.
             if children::is_settled(locked) {

@@ -105,7 +105,7 @@ fn prepare_child(is_host: bool) -> Option<*mut Thread> {
     // SAFETY: nobody else knows the record yet (H8).
     let child = unsafe { &mut *record };
     sandbox.spawn(thread, child, &Registered);
-    if !parking::expect_thread(child, is_host) {
+    if !parking::expect_thread(child, is_host, sandbox.is_guest(thread)) {
         sandbox.report_parting(thread, &Registered, None, None);
     }
     Some(record)
