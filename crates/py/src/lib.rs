@@ -48,7 +48,7 @@ mod _native {
     #[pymodule_export]
     use crate::console::run_console;
     #[pymodule_export]
-    use crate::door::{Door, Handle};
+    use crate::door::{current, Door, Handle};
     #[pymodule_export]
     use crate::findings::Finding;
     #[pymodule_export]
