@@ -505,7 +505,7 @@ class Sandbox(_Door):
 
     def _enter_recording(self, session: Session, settings: Settings, seed: int) -> None:
         assert self._undo is not None and self._given.record is not None
-        target, head = self._given.record, self._head(seed)
+        target, head = self._given.record, self._head(settings.plan, seed)
         if self._given.is_automatic:
             session.enter(settings.plan, seed, record=target, head=head)
             return
@@ -514,11 +514,11 @@ class Sandbox(_Door):
         self._undo.append(lambda: _finish(session, scratch, target))
         session.enter(settings.plan, seed, record=scratch, head=head)
 
-    def _head(self, seed: int) -> bytes:
-        """The head of the journal that begins now. Native code asks for it too."""
-        from hermetic._journal import head
+    def _frame(self) -> tuple[str, str]:
+        """What native code asks for when it writes the head of a journal."""
+        from hermetic._journal import frame
 
-        return head(self._given, seed, self._test_id)
+        return frame(self._given)
 
     def _unwind(self, error: BaseException | None, failure: BaseException | None) -> BaseException | None:
         """Undoes in reverse; each step runs even if another one failed. Returns the first failure."""

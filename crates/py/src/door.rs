@@ -2,14 +2,15 @@
 //!
 //! Two reasons. A finding interrupts the thread with an error at its next Python instruction; if that were the first one of a
 //! Python `__exit__`, the sandbox would never be left. And the plain case, no directories or variables and no journal but one
-//! that a harness looks after, is entered thousands of times in a suite: it takes no Python code but the head of the journal.
+//! that a harness looks after, is entered thousands of times in a suite: it takes no Python code.
 //! Every other case is put in order by `hermetic/_sandbox.py`.
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
+use crate::head::Frames;
 use crate::host::hushed;
 use crate::session::{Journals, Plan, Session};
 use crate::{errors, real};
@@ -49,9 +50,10 @@ struct Armed {
     is_automatic: bool,
     /// Where its journal is written.
     record: Option<Py<PyString>>,
+    frames: Frames,
 }
 
-/// Base of `hermetic.Sandbox`, which defines `_enter`, `_leave`, `_suspend`, `_resume`, `_conclude` and `_head`.
+/// Base of `hermetic.Sandbox`, which defines `_enter`, `_leave`, `_suspend`, `_resume`, `_conclude` and `_frame`.
 #[pyclass(subclass, module = "hermetic._native")]
 #[derive(Default)]
 pub struct Door {
@@ -102,7 +104,7 @@ impl Door {
         is_automatic: bool,
         record: Option<Py<PyString>>,
     ) -> PyResult<()> {
-        self.armed = Some(Py::new(py, Armed { plan, is_automatic, record })?);
+        self.armed = Some(Py::new(py, Armed { plan, is_automatic, record, frames: Frames::default() })?);
         Ok(())
     }
 
@@ -123,6 +125,11 @@ impl Door {
         (other._seed, other._test_id) = (seed, test_id);
         drop(other);
         Ok(twin)
+    }
+
+    /// The head of a journal that begins now, where Python enters the sandbox.
+    fn _head(slf: &Bound<'_, Self>, plan: &Bound<'_, Plan>, seed: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+        head(slf, plan.get(), seed, &Frames::default())
     }
 
     /// A handle for `session`, which this sandbox is entered with. Filled here and not by arguments, which would take longer to
@@ -264,7 +271,7 @@ fn enter_plain<'py>(slf: &Bound<'py, Door>, armed: &Armed) -> PyResult<Bound<'py
         Some(seed) => seed.bind(py).clone(),
         None => 0i32.into_pyobject(py)?.into_any(),
     };
-    let session = enter_session(slf, plan, &drawn, armed.record.as_ref())?;
+    let session = enter_session(slf, armed, &drawn)?;
     let record = armed.record.as_ref().map(|record| record.clone_ref(py));
     let made = Door::_make_handle(slf, &session, seed, plan.has_clock(), record)
         .and_then(|handle| active(py).append(&handle).map(|()| handle));
@@ -280,15 +287,20 @@ fn enter_plain<'py>(slf: &Bound<'py, Door>, armed: &Armed) -> PyResult<Bound<'py
 
 fn enter_session<'py>(
     slf: &Bound<'py, Door>,
-    plan: &Plan,
+    armed: &Armed,
     seed: &Bound<'py, PyAny>,
-    record: Option<&Py<PyString>>,
 ) -> PyResult<Bound<'py, Session>> {
+    let plan = armed.plan.get();
+    let Some(record) = &armed.record else { return plan.enter(seed, &Journals::default()) };
+    let head = head(slf, plan, seed, &armed.frames)?;
+    let record = record.bind(slf.py()).to_cow()?;
+    plan.enter(seed, &Journals::recording(&record, &head))
+}
+
+fn head(slf: &Bound<'_, Door>, plan: &Plan, seed: &Bound<'_, PyAny>, frames: &Frames) -> PyResult<Vec<u8>> {
     let py = slf.py();
-    let Some(record) = record else { return plan.enter(seed, &Journals::default()) };
-    let head = slf.call_method1(pyo3::intern!(py, "_head"), (seed,))?.cast_into::<PyBytes>()?;
-    let record = record.bind(py).to_cow()?;
-    plan.enter(seed, &Journals::recording(&record, head.as_bytes()))
+    let test = slf.borrow()._test_id.as_ref().map(|test| test.bind(py).clone());
+    frames.head(plan, seed, test.as_ref(), || slf.call_method0(pyo3::intern!(py, "_frame"))?.extract())
 }
 
 fn leave_plain(slf: &Bound<'_, Door>, error: &Bound<'_, PyAny>) -> PyResult<()> {

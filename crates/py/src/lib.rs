@@ -31,6 +31,7 @@ mod floor_audit;
 mod frame;
 mod garbage_collection;
 mod generator;
+mod head;
 mod host;
 mod journal_file;
 mod kept_generators;
