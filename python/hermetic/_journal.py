@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from hermetic import real
@@ -20,7 +19,6 @@ from hermetic._values import Nanoseconds
 
 if TYPE_CHECKING:
     from hermetic._sandbox import Given
-    from hermetic._settings import Settings
 
 REVISION_TIMEOUT_SECONDS = 2.0
 REPLAYED = (
@@ -58,52 +56,20 @@ _facts: dict[str, Any] | None = None
 _revisions: dict[str, str | None] = {}
 
 
-def head(given: Given, seed: int, test: str | None, attempt: int = 1) -> bytes:
-    """The head of a journal that begins now, as JSON."""
-    # A suite records thousands of tests on one machine: what does not change from test to test is written out once.
-    now_ns = given.settings.now_ns if given.is_now_pinned else real.time_ns()
-    chosen, pinned = _config(
-        given.settings, given.fs, given.chdir, given.scrub_env, given.tz, given.is_now_pinned, given.is_seed_pinned
-    )
-    machine = _machine(given.root or "", time.tzname, _locale(), _environment())
-    return (
-        f'{{"hermetic":"{native().__version__}","test":{_encode(test)},"attempt":{attempt},'
-        f'"created_at_ns":{real.time_ns()},"config":{{{chosen},"now":{now_ns},"seed":"{seed}",{pinned}}},{machine}}}'
-    ).encode("utf-8", "backslashreplace")
-
-
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+def frame(given: Given) -> tuple[str, str]:
+    """What the head of a journal says whatever the test and the moment, as JSON: the members of `config` that the
+    options decide, and those that tell of machine and environment. Native code asks for them again where zone, locale
+    or environment have changed."""
+    pinned = [name for name, is_pinned in (("now", given.is_now_pinned), ("seed", given.is_seed_pinned)) if is_pinned]
+    chosen = {name: value for name, value in given.settings.config.items() if name != "now"}
+    chosen.update(fs=given.fs, chdir=given.chdir, scrub_env=given.scrub_env, tz=given.tz, pinned=pinned)
+    root = given.root or ""
+    machine = {"fingerprint": fingerprint(root), "root": root, "env": sorted(os.environ)}
+    return _members(chosen), _members(machine)
 
 
 def _members(values: dict[str, Any]) -> str:
-    return _encode(values)[1:-1]
-
-
-@lru_cache(maxsize=64)
-def _config(
-    settings: Settings, fs: str, chdir: bool, scrub_env: bool, tz: str | None, is_now_pinned: bool, is_seed_pinned: bool
-) -> tuple[str, str]:
-    """The members of `config` that the options decide: those before the moment and the seed, and the one behind."""
-    chosen = {name: value for name, value in settings.config.items() if name != "now"}
-    chosen.update(fs=fs, chdir=chdir, scrub_env=scrub_env, tz=tz)
-    pinned = [name for name, is_pinned in (("now", is_now_pinned), ("seed", is_seed_pinned)) if is_pinned]
-    return _members(chosen), _members({"pinned": pinned})
-
-
-@lru_cache(maxsize=16)
-def _machine(root: str, tzname: tuple[str, str], locale: str | None, environment: tuple[Any, Any]) -> str:
-    """The members of a head that tell of machine and environment. What may change while the process runs is passed in,
-    so that it is written out again."""
-    return _members({"fingerprint": fingerprint(root), "root": root, "env": sorted(os.environ)})
-
-
-def _environment() -> tuple[Any, Any]:
-    """The names of the environment's variables, and TZ: as they are kept, because decoding them costs more than all the
-    rest."""
-    kept = getattr(os.environ, "_data", None)
-    if kept is None:
-        return tuple(os.environ), os.environ.get("TZ")
-    return tuple(kept), kept.get(b"TZ")
+    return json.dumps(values, separators=(",", ":"))[1:-1]
 
 
 def fingerprint(root: str) -> dict[str, Any]:

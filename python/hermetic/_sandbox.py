@@ -63,10 +63,8 @@ _scratch_count = 0
 
 def current() -> SandboxHandle | None:
     """The handle of the active sandbox, from anywhere in the process; None outside."""
-    for handle in reversed(_active):
-        if not handle._sandbox._is_suspended:
-            return handle
-    return None
+    # Without the native library no sandbox is ever entered.
+    return _settings.native().current() if _active else None
 
 
 class Jump(NamedTuple):
@@ -211,7 +209,7 @@ class Sandbox(_Door):
     the verdict to its owner.
     """
 
-    __slots__ = ("_given", "_is_suspended", "_seed", "_settings_now", "_test_id", "_undo")
+    __slots__ = ()
 
     def __init__(
         self,
@@ -299,16 +297,24 @@ class Sandbox(_Door):
             is_now_pinned=is_now_pinned,
             is_seed_pinned=is_seed_pinned,
         )
-        self._begin(seed, test_id)
+        self._settings_now = settings
+        self._seed = seed
+        self._test_id = test_id
+        if self._given.is_plain():
+            self._arm(settings.plan, automatic, record)
 
     def __repr__(self) -> str:
         return f"Sandbox(seed={self._seed!r})"
 
     if TYPE_CHECKING:
+        _given: Given
         _handle: SandboxHandle | None
         _findings: list[Finding] | None
+        _undo: list[Callable[[], object]] | None
+        _settings_now: Settings
 
         def __enter__(self) -> SandboxHandle: ...
+        def _twin(self, seed: int | None, test_id: str | None) -> Sandbox: ...
 
     def _leave(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -389,24 +395,6 @@ class Sandbox(_Door):
         from hermetic._decorator import decorate
 
         return decorate(self, function)
-
-    def _begin(self, seed: int | None, test_id: str | None) -> None:
-        """What each Sandbox has for itself beside the options that it was given."""
-        given = self._given
-        self._seed = seed
-        self._test_id = test_id
-        self._is_suspended = False
-        self._undo: list[Callable[[], object]] | None = None
-        self._settings_now = given.settings
-        if given.is_plain():
-            self._arm(given.settings.plan, seed, given.is_automatic, given.record)
-
-    def _twin(self, seed: int | None, test_id: str | None) -> Sandbox:
-        """A Sandbox with the same options, which are not checked again. A seed that is given here pins nothing."""
-        twin = Sandbox.__new__(Sandbox)
-        twin._given = self._given
-        twin._begin(seed, test_id)
-        return twin
 
     def _clone(self) -> Sandbox:
         """A Sandbox of its own for one call of a decorated function."""
@@ -517,7 +505,7 @@ class Sandbox(_Door):
 
     def _enter_recording(self, session: Session, settings: Settings, seed: int) -> None:
         assert self._undo is not None and self._given.record is not None
-        target, head = self._given.record, self._head(seed)
+        target, head = self._given.record, self._head(settings.plan, seed)
         if self._given.is_automatic:
             session.enter(settings.plan, seed, record=target, head=head)
             return
@@ -526,11 +514,11 @@ class Sandbox(_Door):
         self._undo.append(lambda: _finish(session, scratch, target))
         session.enter(settings.plan, seed, record=scratch, head=head)
 
-    def _head(self, seed: int) -> bytes:
-        """The head of the journal that begins now. Native code asks for it too."""
-        from hermetic._journal import head
+    def _frame(self) -> tuple[str, str]:
+        """What native code asks for when it writes the head of a journal."""
+        from hermetic._journal import frame
 
-        return head(self._given, seed, self._test_id)
+        return frame(self._given)
 
     def _unwind(self, error: BaseException | None, failure: BaseException | None) -> BaseException | None:
         """Undoes in reverse; each step runs even if another one failed. Returns the first failure."""

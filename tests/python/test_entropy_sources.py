@@ -39,7 +39,7 @@ def test_all_sources_repeat_for_a_seed_and_differ_between_seeds():
 
 
 def test_the_global_generator_has_exactly_the_seed():
-    for seed in (0, 42, -42, 2**70):
+    for seed in (0, 42, -42, 2**32 - 1, 2**32, 2**64 - 1, 2**64, 2**70):
         with hermetic.sandbox(seed=seed):
             got = [random.random(), random.randint(0, 99), random.gauss(0, 1), random.getrandbits(64)]
         own = random.Random(seed)

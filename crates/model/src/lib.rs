@@ -14,3 +14,4 @@ pub mod instant;
 pub mod limits;
 pub mod seed;
 pub mod stream;
+pub mod twister;

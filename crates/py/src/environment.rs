@@ -92,6 +92,8 @@ impl Native {
 
 /// Both sides at one moment. While libc's pointers are the same, neither side has changed: `os.environ` always calls libc.
 struct Memory {
+    /// Readings that say the same one after the other share it.
+    number: u64,
     python: Py<PyDict>,
     native: Native,
 }
@@ -111,9 +113,18 @@ impl Environment {
         if let Some(known) = last.as_ref().filter(|known| known.native.is_current()) {
             return Ok(Environment(known.clone()));
         }
-        let fresh = Arc::new(Memory { python: data(py)?.copy()?.unbind(), native: Native::read() });
+        let number = match last.as_ref() {
+            Some(before) if before.native.is_equal() => before.number,
+            before => before.map_or(0, |before| before.number + 1),
+        };
+        let fresh = Arc::new(Memory { number, python: data(py)?.copy()?.unbind(), native: Native::read() });
         *last = Some(fresh.clone());
         Ok(Environment(fresh))
+    }
+
+    /// A number that stays the same for as long as the environment does.
+    pub fn number(&self) -> u64 {
+        self.0.number
     }
 
     /// Brings the remembered environment back. Returns what had to be undone, as [`apply`] takes it.

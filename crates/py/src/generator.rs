@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+use hermetic_model::twister;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -16,7 +17,10 @@ pub const STATE_LEN: usize = WORDS * 4;
 /// `PyObject_HEAD` of a build with an interpreter lock.
 const HEADER_LEN: usize = 16;
 
-/// Whether the state lies where we think; measured once, on the global generator.
+/// A seed of two words, to try.
+const SAMPLE_SEED: u64 = 0x0123_4567_89ab_cdef;
+
+/// Whether the state lies where we think, and seeding makes of it what we think; measured once, on the first generator.
 static IS_DIRECT: PyOnceLock<bool> = PyOnceLock::new();
 
 /// `random._inst` and the way to seed it.
@@ -61,7 +65,10 @@ impl Generator {
 
     /// Exactly `random.seed(seed)` for an integer.
     pub fn seed(&self, py: Python<'_>, seed: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.seed.call1(py, (seed,))?;
+        match seed.extract::<u64>() {
+            Ok(number) if self.is_direct() => self.twister.write(&seeded(number)),
+            _ => self.seed.call1(py, (seed,)).map(drop)?,
+        }
         self.twister.set_gauss(py, &py.None())
     }
 }
@@ -102,8 +109,7 @@ impl Twister {
         if !self.is_direct {
             return self.restore_public(py, state);
         }
-        // SAFETY: as in `save`.
-        unsafe { core::ptr::copy_nonoverlapping(state.words.as_ptr(), self.address(), STATE_LEN) };
+        self.write(&state.words);
         self.set_gauss(py, &state.gauss)
     }
 
@@ -119,16 +125,22 @@ impl Twister {
         self.instance.as_ptr().cast::<u8>().wrapping_add(HEADER_LEN)
     }
 
+    /// Overwrites the state where it lies.
+    fn write(&self, words: &[u8; STATE_LEN]) {
+        // SAFETY: as in `save`.
+        unsafe { core::ptr::copy_nonoverlapping(words.as_ptr(), self.address(), STATE_LEN) };
+    }
+
     fn is_where_expected(&self, py: Python<'_>) -> PyResult<bool> {
-        let size: usize = py.import("_random")?.getattr("Random")?.getattr("__basicsize__")?.extract()?;
+        let class = py.import("_random")?.getattr("Random")?;
+        let size: usize = class.getattr("__basicsize__")?.extract()?;
         if size < HEADER_LEN + STATE_LEN {
             return Ok(false);
         }
-        let public = self.save_public(py)?;
-        let mut words = [0u8; STATE_LEN];
-        // SAFETY: the object is at least `size` bytes long, which was compared above.
-        unsafe { core::ptr::copy_nonoverlapping(self.address(), words.as_mut_ptr(), STATE_LEN) };
-        Ok(*public.words == words)
+        let sample = Twister { instance: class.call1((SAMPLE_SEED,))?.unbind(), is_direct: false };
+        // SAFETY: each object is at least `size` bytes long, which was compared above.
+        let words = [self, &sample].map(|twister| unsafe { twister.address().cast::<[u8; STATE_LEN]>().read() });
+        Ok(words == [*self.save_public(py)?.words, seeded(SAMPLE_SEED)])
     }
 
     fn save_public(&self, py: Python<'_>) -> PyResult<State> {
@@ -141,12 +153,8 @@ impl Twister {
             )));
         }
         // The tuple ends with the index, the structure begins with it.
-        let mut words = Box::new([0; STATE_LEN]);
         let ordered = core::iter::once(&numbers[WORDS - 1]).chain(&numbers[..WORDS - 1]);
-        for (slot, number) in words.chunks_exact_mut(4).zip(ordered) {
-            slot.copy_from_slice(&number.to_ne_bytes());
-        }
-        Ok(State { words, gauss })
+        Ok(State { words: Box::new(in_memory(ordered)), gauss })
     }
 
     fn restore_public(&self, py: Python<'_>, state: &State) -> PyResult<()> {
@@ -155,6 +163,23 @@ impl Twister {
         let numbers = PyTuple::new(py, numbers)?;
         self.instance.call_method1(py, "setstate", ((3, numbers, &state.gauss),)).map(drop)
     }
+}
+
+/// The words of a generator that was seeded with a number and has given nothing yet. `random.seed` takes as many words of a
+/// seed as it has.
+fn seeded(seed: u64) -> [u8; STATE_LEN] {
+    let (low, high) = (seed as u32, (seed >> 32) as u32);
+    let state = if high == 0 { twister::by_words(&[low]) } else { twister::by_words(&[low, high]) };
+    in_memory(core::iter::once(&(twister::WORDS as u32)).chain(&state))
+}
+
+/// The numbers of a state as they lie in memory.
+pub fn in_memory<'a>(numbers: impl Iterator<Item = &'a u32>) -> [u8; STATE_LEN] {
+    let mut words = [0; STATE_LEN];
+    for (slot, number) in words.chunks_exact_mut(4).zip(numbers) {
+        slot.copy_from_slice(&number.to_ne_bytes());
+    }
+    words
 }
 
 /// Number of bytes of a written state: the words, and the waiting Gaussian number behind a byte that says whether there is one.

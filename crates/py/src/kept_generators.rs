@@ -185,12 +185,8 @@ impl Inventory {
 
     fn look_at(&mut self, module: &str, namespace: &Bound<'_, PyModule>, classes: &Classes) {
         let is_own = is_own_code(namespace);
-        for (name, value) in namespace
-            .dict()
-            .items()
-            .iter()
-            .filter_map(|item| item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().ok())
-        {
+        // A copy, in case that a look changes the module. A list of its items would be a pair for each name.
+        for (name, value) in namespace.dict().copy().into_iter().flatten() {
             let Ok(name) = name.cast::<PyString>() else { continue };
             let path = || format!("{module}.{}", name.to_string_lossy());
             if classes.is_generator(&value) {

@@ -31,6 +31,7 @@ mod floor_audit;
 mod frame;
 mod garbage_collection;
 mod generator;
+mod head;
 mod host;
 mod journal_file;
 mod kept_generators;
@@ -48,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use crate::console::run_console;
     #[pymodule_export]
-    use crate::door::{Door, Handle};
+    use crate::door::{current, Door, Handle};
     #[pymodule_export]
     use crate::findings::Finding;
     #[pymodule_export]

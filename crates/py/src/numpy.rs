@@ -7,20 +7,26 @@
 #![allow(unsafe_code)]
 
 use core::ffi::c_void;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use hermetic_model::twister;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-/// `struct { uint32_t key[624]; int pos; }`.
-const STATE_LEN: usize = 625 * 4;
+use crate::generator::{in_memory, STATE_LEN};
+
 const WORD: usize = core::mem::size_of::<usize>();
+const SAMPLE_SEED: u32 = 1;
 /// Number of bytes from the pointer to the bit generator to the end of the waiting Gaussian number.
 const GAUSS_LEN: usize = 24;
+/// Number of bytes without that pointer: whether a number waits, and which.
+const GAUSS_WAITING_LEN: usize = GAUSS_LEN - WORD;
 
 /// Where the pieces lie.
 struct Places {
+    /// `uint32_t key[624]; int pos;`, as long as the state of `random`.
     state: *mut u8,
     /// `bitgen_t *; int has_gauss; double gauss;` inside the object.
     gauss: *mut u8,
@@ -28,12 +34,15 @@ struct Places {
 
 /// A saved state.
 pub enum State {
-    Memory { words: Box<[u8; STATE_LEN]>, gauss: [u8; 16] },
+    Memory { words: Box<[u8; STATE_LEN]>, gauss: [u8; GAUSS_WAITING_LEN] },
     Public(Py<PyAny>),
 }
 
 /// Offset of the Gaussian number inside a `RandomState`, or None where it was not found.
 static GAUSS_OFFSET: PyOnceLock<Option<usize>> = PyOnceLock::new();
+
+/// The bit generator that was asked for its state last, which stays alive, and where that lies.
+static LAST: Mutex<Option<(Py<PyAny>, usize)>> = Mutex::new(None);
 
 /// `numpy.random.mtrand._rand`, if NumPy's random module is imported.
 pub fn global<'py>(modules: &Bound<'py, PyDict>) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -49,7 +58,7 @@ pub fn save(rand: &Bound<'_, PyAny>) -> PyResult<State> {
         return Ok(State::Public(rand.call_method("get_state", (), Some(&kwargs))?.unbind()));
     };
     let mut words = Box::new([0; STATE_LEN]);
-    let mut gauss = [0; 16];
+    let mut gauss = [0; GAUSS_WAITING_LEN];
     // SAFETY: `find` has seen the state at this address; the interpreter lock keeps it still.
     unsafe { core::ptr::copy_nonoverlapping(places.state, words.as_mut_ptr(), STATE_LEN) };
     // SAFETY: as above, inside the object.
@@ -89,14 +98,26 @@ pub fn swap(rand: &Bound<'_, PyAny>, state: &mut State) -> PyResult<()> {
     Ok(())
 }
 
-/// NumPy takes seeds of 32 bits, so the sandbox's seed is reduced.
+/// Exactly `numpy.random.seed`. NumPy takes seeds of 32 bits, so the sandbox's seed is reduced.
 pub fn seed(rand: &Bound<'_, PyAny>, seed: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = seed.py();
     let reduced = match seed.extract::<u64>() {
-        Ok(seed) => (seed as u32).into_pyobject(py)?.into_any(),
-        Err(_) => seed.call_method1("__and__", (u32::MAX,))?,
+        Ok(seed) => seed as u32,
+        Err(_) => seed.call_method1("__and__", (u32::MAX,))?.extract()?,
     };
-    rand.call_method1(pyo3::intern!(py, "seed"), (reduced,)).map(drop)
+    let Some(places) = find(rand)? else {
+        return rand.call_method1(pyo3::intern!(py, "seed"), (reduced,)).map(drop);
+    };
+    // SAFETY: as in `save`.
+    unsafe { core::ptr::copy_nonoverlapping(seeded(reduced).as_ptr(), places.state, STATE_LEN) };
+    // SAFETY: as in `save`; zeros mean that no number waits.
+    unsafe { core::ptr::write_bytes(places.gauss, 0, GAUSS_WAITING_LEN) };
+    Ok(())
+}
+
+/// The state of a generator that was seeded and has given nothing yet.
+fn seeded(seed: u32) -> [u8; STATE_LEN] {
+    in_memory(twister::by_number(seed).iter().chain(core::iter::once(&(twister::WORDS as u32))))
 }
 
 /// Seeds from the operating system: for a generator that was first imported, and therefore seeded, inside a sandbox.
@@ -116,6 +137,9 @@ fn find(rand: &Bound<'_, PyAny>) -> PyResult<Option<Places>> {
 fn state_address(rand: &Bound<'_, PyAny>) -> PyResult<Option<*mut u8>> {
     let py = rand.py();
     let generator = rand.getattr(pyo3::intern!(py, "_bit_generator"))?;
+    if let Some((_, address)) = last().as_ref().filter(|(known, _)| known.is(&generator)) {
+        return Ok(Some(*address as *mut u8));
+    }
     if generator.get_type().name()? != "MT19937" {
         return Ok(None);
     }
@@ -128,14 +152,29 @@ fn state_address(rand: &Bound<'_, PyAny>) -> PyResult<Option<*mut u8>> {
     }
     // SAFETY: the first field of `bitgen_t` is the pointer to the state, in every NumPy that has this capsule.
     let state = unsafe { table.cast::<*mut c_void>().read() };
-    Ok((!state.is_null()).then_some(state.cast()))
+    if state.is_null() {
+        return Ok(None);
+    }
+    // The former one may go with this, but not under the lock.
+    let _former = last().replace((generator.unbind(), state as usize));
+    Ok(Some(state.cast()))
+}
+
+fn last() -> MutexGuard<'static, Option<(Py<PyAny>, usize)>> {
+    LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Finds the offset of `bitgen_t *; int has_gauss; double gauss` in a `RandomState` that holds a known Gaussian number.
 fn measure(rand: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
     let py = rand.py();
     let class = rand.get_type();
-    let sample = class.call1((1,))?;
+    let sample = class.call1((SAMPLE_SEED,))?;
+    let Some(address) = state_address(&sample)? else { return Ok(None) };
+    // SAFETY: the capsule's state of an MT19937 is at least this long in every NumPy.
+    let read = || unsafe { address.cast::<[u8; STATE_LEN]>().read_unaligned() };
+    if read() != seeded(SAMPLE_SEED) {
+        return Ok(None);
+    }
     sample.call_method0("standard_normal")?;
     let kwargs = PyDict::new(py);
     kwargs.set_item("legacy", false)?;
@@ -144,11 +183,7 @@ fn measure(rand: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
     let key: Vec<u32> = state.get_item("state")?.get_item("key")?.call_method0("tolist")?.extract()?;
     let size: usize = class.getattr("__basicsize__")?.extract()?;
 
-    let Some(address) = state_address(&sample)? else { return Ok(None) };
-    let mut words = [0u8; STATE_LEN];
-    // SAFETY: the capsule's state of an MT19937 is at least this long in every NumPy; the contents are compared below.
-    unsafe { core::ptr::copy_nonoverlapping(address, words.as_mut_ptr(), STATE_LEN) };
-    let same = words.chunks_exact(4).zip(&key).all(|(bytes, word)| *bytes == word.to_ne_bytes());
+    let same = read().chunks_exact(4).zip(&key).all(|(bytes, word)| *bytes == word.to_ne_bytes());
     if !same || key.len() != 624 {
         return Ok(None);
     }

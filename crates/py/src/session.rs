@@ -75,6 +75,11 @@ impl Plan {
         self.flags & flag::CLOCK != 0
     }
 
+    /// Where the wall clock begins, if somebody chose that for a recording.
+    pub fn pinned_now_ns(&self) -> Option<i64> {
+        (self.flags & flag::PINNED_CLOCK != 0).then_some(self.now_ns)
+    }
+
     /// Whether a sandbox without a seed of its own gets a fresh one.
     pub fn has_seed(&self) -> bool {
         self.random
@@ -527,7 +532,7 @@ fn usable(py: Python<'_>) -> PyResult<&'static Api> {
 }
 
 /// A seed as text.
-fn decimal(seed: &Bound<'_, PyAny>) -> PyResult<String> {
+pub fn decimal(seed: &Bound<'_, PyAny>) -> PyResult<String> {
     if seed.is_exact_instance_of::<PyInt>() {
         // Nearly always: a test's own seed and a fresh one. Larger ones, and negative ones, have no such number.
         if let Ok(number) = seed.extract::<u64>() {

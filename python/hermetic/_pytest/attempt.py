@@ -21,41 +21,29 @@ from hermetic._pytest.hypothesis_examples import Examples
 if TYPE_CHECKING:
     from hermetic._pytest.markers import Plan
 
+Key = tuple[str, str, str]
+"""Kind, message and site: what makes two findings one."""
+
 
 class Attempt:
-    __slots__ = (
-        "_added",
-        "_examples",
-        "_forkserver",
-        "_is_paused",
-        "_is_rearranged",
-        "_judged",
-        "_told",
-        "handle",
-        "is_covered",
-        "is_failed",
-        "is_over",
-        "item",
-        "journal",
-        "plan",
-        "sandbox",
-        "seed",
-    )
+    # Most attempts end as they began, so this is written down once and not for each.
+    is_failed = False
+    is_over = False
+    is_covered = False
+    """A wider fixture holds a sandbox of its own open on top of this one."""
+    journal: dict[str, Any] | None = None
+    _is_paused = False
+    _added: tuple[dict[str, Any], ...] = ()
+    """What the sandboxes of wider fixtures noticed on behalf of this test."""
+    _told: frozenset[Key] = frozenset()
+    _judged: frozenset[Key] = frozenset()
 
     def __init__(self, item: pytest.Item, plan: Plan, sandbox: hermetic.Sandbox) -> None:
         """Enters the sandbox."""
         self.item = item
+        self.node_id = sandbox._test_id
         self.plan = plan
-        self.is_failed = False
-        self.is_over = False
-        self.is_covered = False
-        """A wider fixture holds a sandbox of its own open on top of this one."""
-        self.journal: dict[str, Any] | None = None
-        self._is_paused = False
-        self._is_rearranged = not surroundings.REARRANGING.isdisjoint(plan.options)
-        self._added: list[dict[str, Any]] = []
-        self._told: set[tuple[str, str, str]] = set()
-        self._judged: set[tuple[str, str, str]] = set()
+        self._is_rearranged = plan.is_rearranging
         self.sandbox = sandbox
         self._forkserver = forkserver.number()
         core = sys.modules.get("hypothesis.core")
@@ -73,15 +61,15 @@ class Attempt:
 
     def pause(self) -> None:
         """The world is real until `resume`. Where the test holds a sandbox of its own on top, that one stays."""
-        if self._is_paused or self.is_over or hermetic.current() is not self.handle:
+        if self._is_paused or self.is_over:
             return
-        self._is_paused = True
-        if self._is_rearranged:
-            self.sandbox.suspend()
-        else:
+        if not self._is_rearranged:
             # What the test did to the environment shows between the phases, as without a sandbox; exchanging it, and
             # the state of every generator, twice for each test would cost more than all the rest.
-            _native.real_begin()
+            self._is_paused = self.sandbox._step_out()
+        elif hermetic.current() is self.handle:
+            self._is_paused = True
+            self.sandbox.suspend()
 
     def resume(self) -> None:
         if not self._is_paused or self.is_covered:
@@ -109,9 +97,10 @@ class Attempt:
             self._examples.restore()
         if self.is_covered:
             return
-        forkserver.end(self._forkserver)
+        if forkserver.MODULE in sys.modules:
+            forkserver.end(self._forkserver)
         forgotten = 0
-        while (inner := hermetic.current()) is not None and inner is not self.handle:
+        while (inner := _native.current()) is not None and inner is not self.handle:
             inner._sandbox.__exit__(None, None, None)
             forgotten += 1
         self.sandbox.__exit__(None, None, None)
@@ -146,23 +135,27 @@ class Attempt:
 
     def add(self, found: list[dict[str, Any]]) -> None:
         """Takes over what the sandbox of a wider fixture noticed on behalf of this test."""
-        self._added.extend(found)
+        self._added += tuple(found)
 
     def news(self) -> list[dict[str, Any]]:
         """The findings that no report has told yet."""
-        return self._unseen(self._told)
+        if not (self._added or self.sandbox._may_have_findings()):
+            return []
+        found = self._found()
+        told, self._told = self._told, self._told.union(found)
+        return [finding for key, finding in found.items() if key not in told]
 
     def verdicts(self) -> list[dict[str, Any]]:
         """The findings since the last call that decide against the test."""
-        return [finding for finding in self._unseen(self._judged) if finding["fatal"]]
-
-    def _unseen(self, seen: set[tuple[str, str, str]]) -> list[dict[str, Any]]:
-        if not (self._added or self.sandbox._may_have_findings() or self.handle.fs is not None):
+        if not (self._added or self.sandbox._may_have_findings()):
             return []
-        fresh = []
+        found = self._found()
+        judged, self._judged = self._judged, self._judged.union(found)
+        return [finding for key, finding in found.items() if finding["fatal"] and key not in judged]
+
+    def _found(self) -> dict[Key, dict[str, Any]]:
+        """All findings so far; of several that read the same, the first."""
+        found: dict[Key, dict[str, Any]] = {}
         for finding in (*map(findings.as_plain, self.sandbox.findings), *self._added):
-            key = finding["kind"], finding["message"], finding["site"]
-            if key not in seen:
-                seen.add(key)
-                fresh.append(finding)
-        return fresh
+            found.setdefault((finding["kind"], finding["message"], finding["site"]), finding)
+        return found

@@ -8,10 +8,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+MODULE = "multiprocessing.forkserver"
+
 
 def number() -> int | None:
     """The process of the running server, if there is one."""
-    module: Any = sys.modules.get("multiprocessing.forkserver")
+    module: Any = sys.modules.get(MODULE)
     return None if module is None else getattr(module._forkserver, "_forkserver_pid", None)
 
 
@@ -21,6 +23,6 @@ def end(before: int | None) -> None:
     if current is None or current == before:
         return
     multiprocessing: Any = sys.modules["multiprocessing"]
-    stop = getattr(sys.modules["multiprocessing.forkserver"]._forkserver, "_stop", None)
+    stop = getattr(sys.modules[MODULE]._forkserver, "_stop", None)
     if stop is not None and not multiprocessing.active_children():
         stop()

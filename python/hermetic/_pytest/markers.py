@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from hermetic._pytest.surroundings import REARRANGING
+
 MARKER = "hermetic"
 RESERVED = ("record", "replay", "test_id")
 """Sandbox options that belong to the whole run and not to one test."""
@@ -25,13 +27,15 @@ class Plan(NamedTuple):
     options: dict[str, Any]
     error: str | None
     """Why the markers cannot be used; the tests fail with it."""
+    is_rearranging: bool
+    """The options change environment, zone or directory."""
 
 
 class Plans:
     """Plans by node. `defaults` are options for every test, which any marker may override."""
 
     def __init__(self, defaults: dict[str, Any]) -> None:
-        self._top = Plan(False, False, dict(defaults), None)
+        self._top = _plan(False, False, dict(defaults), None)
         self._by_node: dict[Any, Plan] = {}
 
     def of(self, node: Any) -> Plan:
@@ -62,7 +66,11 @@ def _merged(outer: Plan, marks: list[pytest.Mark]) -> Plan:
         own = dict(mark.kwargs)
         is_off = bool(own.pop("off", is_off))
         options.update(own)
-    return Plan(True, is_off, options, error)
+    return _plan(True, is_off, options, error)
+
+
+def _plan(is_marked: bool, is_off: bool, options: dict[str, Any], error: str | None) -> Plan:
+    return Plan(is_marked, is_off, options, error, not REARRANGING.isdisjoint(options))
 
 
 def _complaint(mark: pytest.Mark) -> str | None:

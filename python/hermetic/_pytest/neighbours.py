@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections.abc import Generator
 from contextlib import suppress
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from _pytest.fixtures import FixtureDef
 
-    from hermetic._pytest.attempt import Attempt
+    from hermetic._pytest.plugin import Run
 
 WIDER_LOOP = re.compile(r"_(session|package|module|class)_scoped_runner")
 """Fixtures of pytest-asyncio that keep an event loop over several tests."""
@@ -31,17 +32,17 @@ class Neighbours:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._option = config.option
-        self._seeders: list[Any] | None = None
+        self._seeders: list[Any] = []
         self._randomly: Any = None
-        self._has_loops = False
         self._loop_scope = "function"
+        self.has_seeders = False
+        self.has_loops = False
+        """Somebody may keep an event loop over several tests."""
 
     def find(self) -> None:
-        """Looks up, once, who is to be seeded. Outside any sandbox: what is installed is not the test's question."""
-        if self._seeders is not None:
-            return
+        """Looks up who is to be seeded. Outside any sandbox: what is installed is not the test's question."""
         modules = sys.modules
-        self._has_loops = "pytest_asyncio" in modules or "anyio.pytest_plugin" in modules
+        self.has_loops = "pytest_asyncio" in modules or "anyio.pytest_plugin" in modules
         if "pytest_asyncio" in modules:
             with suppress(ValueError):  # releases before 0.26 do not know the key
                 self._loop_scope = self._config.getini("asyncio_default_test_loop_scope") or "function"
@@ -53,6 +54,7 @@ class Neighbours:
             # It calls the same seeders, and looks them up at its first use.
             if getattr(self._randomly, "entrypoint_reseeds", ()) is None:
                 self._randomly.entrypoint_reseeds = list(self._seeders)
+        self.has_seeders = bool(self._seeders) or self._randomly is not None
 
     def seed_all(self, seed: int) -> None:
         """Seeds what pytest-randomly would: everybody who registered, and with it the libraries that it knows."""
@@ -61,24 +63,17 @@ class Neighbours:
             # It adds the offset to a number of its own.
             reseed(self._config, seed - self._option.randomly_seed)
             return
-        for seeder in self._seeders or ():
+        for seeder in self._seeders:
             seeder(seed % SEEDER_LIMIT)
 
-    def silence_reseeding(self, attempt: Attempt) -> bool | None:
-        """Keeps pytest-randomly from seeding over the sandbox in this phase. Returns what `resume_reseeding` needs."""
-        if self._randomly is None or attempt.seed is None:
-            return None
-        was: bool = self._option.randomly_reset_seed
-        self._option.randomly_reset_seed = False
-        return was
-
-    def resume_reseeding(self, was: bool | None) -> None:
-        if was is not None:
-            self._option.randomly_reset_seed = was
+    def silence(self, run: Run) -> None:
+        """Keeps pytest-randomly, where it is at work, from seeding over the sandboxes of this run."""
+        if self._randomly is not None:
+            self._config.pluginmanager.register(Silence(run, self._option), "hermetic-silence")
 
     def keeps_loop(self, item: pytest.Item) -> bool:
         """Whether the test runs on an event loop that lives longer than the test."""
-        if not self._has_loops or not _is_async(getattr(item, "obj", None)):
+        if not _is_async(getattr(item, "obj", None)):
             return False
         marker = item.get_closest_marker("asyncio")
         if marker is not None:
@@ -90,10 +85,41 @@ class Neighbours:
 
     def is_loop(self, fixture: FixtureDef[Any]) -> bool:
         """Whether a wider fixture is an event loop, or runs on one."""
-        if not self._has_loops:
+        if not self.has_loops:
             return False
         scope = getattr(fixture.func, "_loop_scope", None)
         return bool(WIDER_LOOP.fullmatch(fixture.argname)) or _is_async(fixture.func) or scope not in (None, "function")
+
+
+class Silence:
+    """Around each phase of a test, inside the wrappers of `protocol`: registered after them."""
+
+    def __init__(self, run: Run, option: Any) -> None:
+        self._run = run
+        self._option = option
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_setup(self) -> Generator[None, Any, Any]:
+        return (yield from self._phase())
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self) -> Generator[None, Any, Any]:
+        return (yield from self._phase())
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_teardown(self) -> Generator[None, Any, Any]:
+        return (yield from self._phase())
+
+    def _phase(self) -> Generator[None, Any, Any]:
+        attempt = self._run.attempt
+        if attempt is None or attempt.seed is None:
+            return (yield)
+        was = self._option.randomly_reset_seed
+        self._option.randomly_reset_seed = False
+        try:
+            return (yield)
+        finally:
+            self._option.randomly_reset_seed = was
 
 
 def _is_async(function: Any) -> bool:

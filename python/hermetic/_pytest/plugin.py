@@ -55,8 +55,11 @@ class Run:
         self._takes_part = True
         from hermetic._pytest import protocol, scopes
 
+        self.clock.bind()
+        self.neighbours.find()
         self.config.pluginmanager.register(protocol.Protocol(self), "hermetic-protocol")
         self.config.pluginmanager.register(scopes.Scopes(self), "hermetic-scopes")
+        self.neighbours.silence(self)
 
     def plan_for(self, item: pytest.Item) -> Plan | None:
         """How to run the test in a sandbox; None where it runs in none."""
@@ -90,7 +93,7 @@ class Run:
 
     def _model(self, item: pytest.Item, plan: Plan) -> Sandbox:
         """A sandbox with the options of the test, which are checked once for all tests that share them."""
-        is_on_loop = self.neighbours.keeps_loop(item)
+        is_on_loop = self.neighbours.has_loops and self.neighbours.keeps_loop(item)
         root = None if self.replay is None and self.recorder is None else self.identities.root_of(item)
         key = id(plan), is_on_loop, root
         model = self._models.get(key)

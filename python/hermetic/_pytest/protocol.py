@@ -43,7 +43,6 @@ class Protocol:
         attempt = begin(run, item, plan)
         if attempt is None:
             return (yield)
-        reseeding = run.neighbours.silence_reseeding(attempt)
         try:
             return (yield)
         except BaseException:
@@ -52,12 +51,10 @@ class Protocol:
             raise
         finally:
             attempt.pause()
-            run.neighbours.resume_reseeding(reseeding)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Wrapper:
-        run = self._run
-        attempt = run.attempt
+        attempt = self._run.attempt
         if attempt is None:
             try:
                 result = yield
@@ -65,7 +62,6 @@ class Protocol:
                 self._pause_late(item)
             self._judge_late(item)
             return result
-        reseeding = run.neighbours.silence_reseeding(attempt)
         attempt.resume()
         try:
             result = yield
@@ -76,25 +72,21 @@ class Protocol:
             raise
         finally:
             attempt.pause()
-            run.neighbours.resume_reseeding(reseeding)
-        findings.fail_for(attempt.verdicts())
+        if verdicts := attempt.verdicts():
+            findings.fail_for(verdicts)
         return result
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Wrapper:
-        run = self._run
-        attempt = run.attempt
+        attempt = self._run.attempt
         if attempt is None:
             return (yield)
-        reseeding = run.neighbours.silence_reseeding(attempt)
         attempt.resume()
         try:
             result = yield
         except BaseException:
             self._end(attempt, is_failed=True)
             raise
-        finally:
-            run.neighbours.resume_reseeding(reseeding)
         self._end(attempt)
         return result
 
@@ -102,7 +94,7 @@ class Protocol:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Tells the report what the sandbox noticed; reports travel from xdist workers to the ledger."""
         attempt = self._run.attempt
-        if attempt is None or attempt.item.nodeid != report.nodeid:
+        if attempt is None or attempt.node_id != report.nodeid:
             return
         note: dict[str, Any] = {}
         if news := attempt.news():
@@ -137,7 +129,7 @@ class Protocol:
             attempt.is_failed |= is_failed or bool(late)
             if self._run.recorder is not None:
                 self._run.recorder.settle(attempt)
-        if not is_failed:
+        if late and not is_failed:
             findings.fail_for(late)
 
     def _pause_late(self, item: pytest.Item) -> None:
@@ -155,12 +147,10 @@ def begin(run: Run, item: pytest.Item, plan: Plan) -> Attempt | None:
     """Enters the sandbox of a test. None where somebody holds a sandbox open around the tests: theirs stays."""
     if plan.error is not None:
         raise hermetic.SandboxError(plan.error)
-    run.clock.bind()
-    run.neighbours.find()
     try:
         attempt = run.attempt = Attempt(item, plan, run.sandbox_for(item, plan))
     except hermetic.SandboxActiveError:
         return None
-    if attempt.seed is not None:
+    if attempt.seed is not None and run.neighbours.has_seeders:
         run.neighbours.seed_all(attempt.seed)
     return attempt

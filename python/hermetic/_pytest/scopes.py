@@ -108,7 +108,6 @@ class Bracket:
             if attempt is not None and not attempt.is_over:
                 stack.enter_context(attempt.outlived())
             if self._options is not None:
-                run.clock.bind()
                 base = self._options.get("seed")
                 seed = run.identities.seed(self._node, suffix=f"::{self._name}{phase}", base=base)
                 sandbox = hermetic.Sandbox(automatic=True, **{**self._options, "seed": seed})
