@@ -322,7 +322,7 @@ pub struct Host {
     pub size: u32,
     /// Any address inside the interpreter's image: its own waits are its hand-off between threads, not the user's.
     pub image: *const c_void,
-    /// Whether it reads the monotonic clock for each lock that it takes (CPython from 3.11 on); otherwise only where it sets a limit.
+    /// Whether it reads the monotonic clock for each lock that it takes (CPython from 3.11 on), or only where it sets a limit.
     pub locks_read_clock: u32,
     /// Whether the calling thread runs host code now (for CPython: holds the interpreter lock).
     pub is_running: Option<unsafe extern "C" fn() -> c_int>,
