@@ -6,6 +6,7 @@ replay notices that one is there.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import logging
 import queue
@@ -208,3 +209,18 @@ def test_an_interruption_that_came_too_late_leaves_nothing_behind():
     with pytest.raises(hermetic.SandboxError, match="read the frozen"), hermetic.sandbox(seed=1, spin_limit=10):
         [time.time() for _ in range(10)] and time.time()
     assert traced(lambda: sum(range(10))) == 45
+
+
+def test_a_reading_before_a_lock_of_the_interpreter_is_kept():
+    """A pending call makes the interpreter take a lock of its own in the midst of the program's instruction."""
+    call = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(("PyObject_CallNoArgs", ctypes.pythonapi))
+    nothing = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda _: 0)
+    pend = partial(ctypes.pythonapi.Py_AddPendingCall, nothing, None)
+
+    def ticks_of(*acts):
+        begin = time.monotonic_ns()
+        list(map(call, acts))
+        return (time.monotonic_ns() - begin) // TICK_NS
+
+    with hermetic.sandbox(seed=1):
+        assert [ticks_of(int, time.monotonic), ticks_of(pend, time.monotonic)] == [2, 2]

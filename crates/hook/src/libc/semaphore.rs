@@ -92,11 +92,15 @@ unsafe fn wait_shared(semaphore: *mut sem_t, mut ns: Option<i64>) -> Result<c_in
 }
 
 /// As [`take_back`], for a semaphore without a limit: not every interpreter reads the clock for it, and what one that does not
-/// read last is the program's.
+/// has read before is the program's.
 #[inline]
 fn take_back_if_read() {
     if crate::host::locks_read_clock() {
-        take_back();
+        return take_back();
+    }
+    if let Some(mut call) = Call::enter() {
+        let (sandbox, thread) = call.parts();
+        sandbox.commit_known(thread, &Registered);
     }
 }
 
