@@ -1,8 +1,8 @@
 """Takes all samples, prints the table, and keeps it as a page: `make bench`.
 
 Each round takes, one after the other, a row's own sample, its base's, and each peer's; the figure is the median of
-the rounds' figures, so that whatever else the machine does falls on both sides. One round before them warms caches
-and is thrown away. What is measured is left to `rows.py`, how to `samples.py` and `probe.py`.
+the rounds' figures (or, of suites, that of the fastest samples), so that whatever else the machine does falls on both
+sides. One round before them warms caches and is thrown away. What is measured is left to `rows.py`, how to `samples.py` and `probe.py`.
 """
 
 from __future__ import annotations
@@ -42,31 +42,38 @@ class Result:
         return "failed" if self.own is None else ("ok" if self.own <= self.row.limit else "over")
 
 
-def figure_of(row: Row, pair: Pair) -> float:
+def taken(pair: Pair) -> tuple[float, float]:
     own = pair.own.take()
-    return row.figure(own, pair.base.take() if pair.base else 0.0)
+    return own, pair.base.take() if pair.base else 0.0
+
+
+def figure_of(row: Row, rounds: list[tuple[float, float]]) -> float:
+    if row.is_of_fastest:
+        return row.figure(min(own for own, _ in rounds), min(base for _, base in rounds))
+    return median(row.figure(*each) for each in rounds)
 
 
 def measure(row: Row) -> Result:
     """Rounds of (ours, peer, peer, …). A failing peer loses its column; a failing own sample fails the row."""
     pairs = {"": row.ours, **row.peers}
-    figures: dict[str, list[float]] = {name: [] for name in pairs}
+    rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in pairs}
     errors: dict[str, str] = {}
     for number in range(row.rounds + 1):
         for name, pair in pairs.items():
             if name in errors:
                 continue
             try:
-                figure = figure_of(row, pair)
+                samples = taken(pair)
             except SampleFailed as error:
                 errors[name] = str(error)
                 continue
             if number > 0:
-                figures[name].append(figure)
-    medians = {name: None if name in errors else median(taken) for name, taken in figures.items()}
-    spread = (min(figures[""]), max(figures[""])) if figures[""] else (0.0, 0.0)
-    own = medians.pop("")
-    return Result(row, own, spread, medians, "\n".join(f"{name}: {text}" for name, text in errors.items()))
+                rounds[name].append(samples)
+    figures = {name: None if name in errors else figure_of(row, rounds[name]) for name in pairs}
+    own_figures = [row.figure(*each) for each in rounds[""]]
+    spread = (min(own_figures), max(own_figures)) if own_figures else (0.0, 0.0)
+    own = figures.pop("")
+    return Result(row, own, spread, figures, "\n".join(f"{name}: {text}" for name, text in errors.items()))
 
 
 def shown(value: float | None, unit: str) -> str:
@@ -147,8 +154,9 @@ met.
 - Machine: {machine(interpreter)}.
 - Environments: {versions()}.
 - Each figure is the median of at least seven rounds after one that is thrown away. Within a round, Hermetic's sample,
-  the one it is compared with and the peers' are taken in turn. Where a whole process is measured (the test suites and
-  the import), the figure is processor time, user and system.
+  the one it is compared with and the peers' are taken in turn. Of the import, a sample is the processor time, user and
+  system, of the whole process. Of a test suite, it is what its median test takes; there the figure is of the fastest
+  sample of each kind, because spells in which a virtual machine is slow last longer than a run.
 - "hermetic 0.1.0" is the reference, hermetic-sandbox 0.1.0.
 
 {table(lines)}

@@ -85,7 +85,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Suite:
-    """Microseconds of processor time per test for a run of many trivial tests, start-up of pytest included."""
+    """Microseconds that the median test takes in a run of many trivial ones; see `suite_clock.py`."""
 
     environment: str
     tests: int
@@ -96,8 +96,21 @@ class Suite:
         folder = suite_folder(self.tests, self.heavy)
         shutil.rmtree(folder / "journals", ignore_errors=True)
         options = [option.format(journals=folder / "journals") for option in self.options]
-        words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), str(folder), *options)
-        return Process(self.environment, words).take() * 1000 / self.tests
+        words = (
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "suite_clock",
+            "-p",
+            "no:cacheprovider",
+            "--rootdir",
+            str(folder),
+            str(folder),
+        )
+        command = [python_of(self.environment), *words, *options]
+        variables = {**bare_environment(), "PYTHONPATH": str(ROOT / "benches")}
+        return figure_of(command, "suite", variables, ROOT)
 
 
 @dataclass(frozen=True)
@@ -116,11 +129,16 @@ class Audit:
             variables["BENCH_EMPTY_HOOK"] = str(empty_hook())
         words = ("-W", "ignore", "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "--rootdir", str(folder))
         command = [python_of(self.environment), *words, str(folder / "test_audit.py")]
-        done = subprocess.run(command, capture_output=True, text=True, env=variables, cwd=folder)
-        figures = [line.removeprefix("audit: ") for line in done.stdout.splitlines() if line.startswith("audit: ")]
-        if done.returncode != 0 or len(figures) != 1:
-            raise SampleFailed(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-        return float(figures[0])
+        return figure_of(command, "audit", variables, folder)
+
+
+def figure_of(command: list[str], word: str, variables: dict[str, str], folder: Path) -> float:
+    """The number that a pytest of ours prints after this word and a colon."""
+    done = subprocess.run(command, capture_output=True, text=True, env=variables, cwd=folder)
+    figures = [line.removeprefix(f"{word}: ") for line in done.stdout.splitlines() if line.startswith(f"{word}: ")]
+    if done.returncode != 0 or len(figures) != 1:
+        raise SampleFailed(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    return float(figures[0])
 
 
 def empty_hook() -> Path:
