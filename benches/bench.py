@@ -2,7 +2,8 @@
 
 Each round takes, one after the other, a row's own sample, its base's, and each peer's; the figure is the median of
 the rounds' figures (or, of suites, that of the fastest samples), so that whatever else the machine does falls on both
-sides. One round before them warms caches and is thrown away. What is measured is left to `rows.py`, how to `samples.py` and `probe.py`.
+sides. One round before them warms caches and is thrown away. What is measured is left to `rows.py`, how to
+`samples.py` and `probe.py`.
 """
 
 from __future__ import annotations
