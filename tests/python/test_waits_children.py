@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 ATTEMPTS = 4
 """A busy machine may take its time for a program once or twice, a wait that expires takes it always."""
 
@@ -117,3 +119,37 @@ def test_a_forked_child_may_leave_its_makers_sandbox(program):
     ran = program(code)
     assert ran.code == 0, ran.text
     assert ran.text.splitlines() == ["107", "100"]
+
+
+STARTERS = {
+    "a shell": """
+        subprocess.run(["sh", "-c", f"{sys.executable} -c pass; true"], timeout=5, check=True)
+    """,
+    "a shell of a shell, many times": """
+        script = "for number in $(seq 60); do sh -c '/bin/true; true'; done"
+        subprocess.run(["sh", "-c", script], timeout=5, check=True)
+    """,
+    "a fork server": """
+        context = multiprocessing.get_context("forkserver")
+        answers = context.Queue()
+        process = context.Process(target=answers.put, args=(42,))
+        process.start()
+        assert answers.get(timeout=5) == 42
+        process.join()
+    """,
+}
+
+
+@pytest.mark.parametrize("starter", STARTERS)
+def test_a_child_of_a_child_that_is_just_starting_makes_no_time_out_come_early(program, starter):
+    act = f"""
+    import multiprocessing, subprocess, sys, hermetic
+
+    def act():{STARTERS[starter]}
+    if __name__ == "__main__":
+        with hermetic.sandbox(seed=1):
+            act()
+    """
+    for _ in range(ATTEMPTS):
+        ran = program(act)
+        assert ran.code == 0, ran.text

@@ -1,12 +1,31 @@
 //! Children that are not in the table: while one is alive, somebody outside may still answer, and time follows real time.
 
+use crate::fork;
 use crate::page::{External, Locked, Page, PROCESSES_MAX};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use hermetic_sys::task::{self, Name};
 
-/// Children that were there when the sandbox was entered: servers of a session, the harness's own.
-static EXISTING: [AtomicI32; EXISTING_MAX] = [const { AtomicI32::new(0) }; EXISTING_MAX];
+/// Children that were there when the sandbox was entered, or that one above it has left behind: servers of a session, the harness's
+/// own. Of further ones nothing is remembered.
+#[repr(C)]
+pub struct Existing([AtomicI32; EXISTING_MAX]);
 const EXISTING_MAX: usize = 64;
+
+impl Existing {
+    fn contains(&self, child: i32) -> bool {
+        self.0.iter().any(|place| place.load(Ordering::Relaxed) == child)
+    }
+
+    fn add(&self, child: i32) {
+        if let Some(place) = self.0.iter().find(|place| place.load(Ordering::Relaxed) == 0) {
+            place.store(child, Ordering::Relaxed);
+        }
+    }
+
+    fn clear(&self) {
+        self.0.iter().for_each(|place| place.store(0, Ordering::Relaxed));
+    }
+}
 
 static IGNORED: AtomicBool = AtomicBool::new(false);
 
@@ -16,25 +35,28 @@ const START_NS: i64 = 100_000_000;
 /// Stands for a child where no child but an answer from outside is waited for.
 pub const ANSWER: i32 = 0;
 
-/// Who keeps time from jumping: a child that is alive and that the table does not know, or [`ANSWER`] where one `is_owed`.
-pub fn find_external(processes: &[i32; PROCESSES_MAX], is_owed: impl FnOnce() -> bool) -> Option<i32> {
+/// Who keeps time from jumping: a child of one that takes part, which is alive and takes none, or [`ANSWER`] where one `is_owed`.
+/// A child that is just starting is such a one for a moment, whoever has started it.
+pub fn find_external(page: &Page, processes: &[i32; PROCESSES_MAX], is_owed: impl FnOnce() -> bool) -> Option<i32> {
     if IGNORED.load(Ordering::Relaxed) {
         return None;
     }
     if is_owed() {
         return Some(ANSWER);
     }
-    if !has_any() {
-        return None;
-    }
-    let is_known = |child: i32| {
-        processes.contains(&child) || EXISTING.iter().any(|existing| existing.load(Ordering::Relaxed) == child)
-    };
     let mut external = None;
-    task::for_each_child(|child| {
-        if external.is_none() && !is_known(child) && task::is_alive(child) {
+    let mut visit = |child| {
+        if external.is_none() && !processes.contains(&child) && !page.existing.contains(child) && task::is_alive(child)
+        {
             external = Some(child);
         }
+    };
+    let own = fork::owner();
+    if has_any() {
+        task::for_each_child(own, &mut visit);
+    }
+    processes.iter().filter(|&&process| process != 0 && process != own).for_each(|&parent| {
+        task::for_each_child(parent, &mut visit);
     });
     external
 }
@@ -105,20 +127,28 @@ pub fn look() {
 }
 
 /// Remembers the children of the moment: they are no part of what begins now.
-pub fn note_existing() {
+pub fn note_existing(page: &Page) {
     if !MAY_EXIST.load(Ordering::Relaxed) {
         return;
     }
-    for place in &EXISTING {
-        place.store(0, Ordering::Relaxed);
+    page.existing.clear();
+    if has_any() {
+        task::for_each_child(fork::owner(), |child| page.existing.add(child));
     }
-    if !has_any() {
+}
+
+/// The same for what goes on: a sandbox above it is left, and nobody looks after the children of that one any more.
+pub fn note_left_behind(locked: &mut Locked<'_>) {
+    if !MAY_EXIST.load(Ordering::Relaxed) || !has_any() {
         return;
     }
-    let mut places = EXISTING.iter();
-    task::for_each_child(|child| {
-        if let Some(place) = places.next() {
-            place.store(child, Ordering::Relaxed);
+    let existing = &locked.page.existing;
+    let seated = locked.seated_processes();
+    let externals = &locked.table().externals;
+    task::for_each_child(fork::owner(), |child| {
+        let is_known = seated.contains(&child) || externals.iter().any(|seen| seen.process == child);
+        if !is_known && !existing.contains(child) {
+            existing.add(child);
         }
     });
 }

@@ -29,7 +29,7 @@ pub fn may_act(locked: &mut Locked<'_>) -> bool {
         return false;
     }
     let mut may_act = false;
-    task::for_each_thread(|thread| {
+    task::for_each_thread(own, |thread| {
         if !may_act && !seated.contains(&thread) {
             may_act = task::system_call(thread).is_none_or(|call| !needs_others(call));
         }

@@ -4,6 +4,7 @@
 //! names its holder, so that a holder which was killed does not stop the rest. While a thread holds the lock its signals
 //! wait: a handler that posts a semaphore must not come back here.
 
+use crate::children::Existing;
 use crate::front::{self, Front};
 use crate::inherit::Inheritance;
 use crate::jumps::Log;
@@ -25,7 +26,7 @@ pub const THREADS_MAX: usize = 1024;
 pub const PROCESSES_MAX: usize = 128;
 
 /// Changes with every change to the page's layout, or to what its fields mean.
-pub const PAGE_VERSION: u32 = 8;
+pub const PAGE_VERSION: u32 = 9;
 
 /// Shared memory; all-zero bytes are a valid, unused page.
 #[repr(C)]
@@ -45,6 +46,7 @@ pub struct Page {
     pub has_externals: AtomicU32,
     /// Number of the first thread of the sandbox's own process that lost its turn, plus one, while there is that to tell.
     pub lost_turn: AtomicU32,
+    pub existing: Existing,
     /// Ports on which somebody inside listens.
     pub ports: Ports,
     table: UnsafeCell<Table>,

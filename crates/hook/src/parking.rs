@@ -122,6 +122,7 @@ pub fn go_back(below: Option<(usize, &'static Page)>, thread: Option<&mut Thread
         let epoch = EPOCH.load(Ordering::Acquire) + 1;
         let _ = sit_down(&mut locked, thread, epoch, process, true);
     }
+    children::note_left_behind(&mut locked);
     drop(locked);
     switch(Some(page), process, generation);
     seat_others();
@@ -162,7 +163,7 @@ pub fn begin(page: &'static Page, depth: usize, generation: u64, wall_ns: i64, t
     sit_first(&mut locked, thread, epoch);
     page.generation.store(generation, Ordering::Release);
     drop(locked);
-    children::note_existing();
+    children::note_existing(page);
     switch(Some(page), 0, generation);
 }
 

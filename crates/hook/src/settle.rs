@@ -35,7 +35,7 @@ pub fn settle_waiting(locked: &mut Locked<'_>, me: usize, mut still_waits: impl 
                     // Each thread sees by itself that its time has come.
                     return true;
                 }
-                external = children::find_external(&processes, outside::is_owed);
+                external = children::find_external(page, &processes, outside::is_owed);
                 external.is_some()
             },
             |slot, is_final| {

@@ -210,16 +210,20 @@ pub fn system_call(thread: i32) -> Option<[u64; 7]> {
     Some(told)
 }
 
-/// Calls `visit` for each child that a thread of this process has started and that was not waited for yet.
-pub fn for_each_child(mut visit: impl FnMut(i32)) {
-    for_each_thread(|thread| visit_children(thread, &mut visit));
+/// Calls `visit` for each child that a thread of the process has started and that was not waited for yet.
+pub fn for_each_child(process: i32, mut visit: impl FnMut(i32)) {
+    for_each_thread(process, |thread| visit_children(process, thread, &mut visit));
 }
 
-/// Calls `visit` for each thread of this process.
-pub fn for_each_thread(mut visit: impl FnMut(i32)) {
-    // SAFETY: a C string and flags.
-    let folder =
-        unsafe { libc::open(c"/proc/self/task".as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC) };
+/// Calls `visit` for each thread of the process.
+pub fn for_each_thread(process: i32, mut visit: impl FnMut(i32)) {
+    let mut path = Line::new();
+    if write!(path, "/proc/{process}/task").is_err() {
+        return;
+    }
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+    // SAFETY: the path ends with a NUL, which `Line` keeps behind its text.
+    let folder = unsafe { libc::open(path.bytes.as_ptr().cast(), flags) };
     if folder < 0 {
         return;
     }
@@ -253,10 +257,8 @@ fn for_each_entry(mut bytes: &[u8], mut visit: impl FnMut(i32)) {
     }
 }
 
-fn visit_children(thread: i32, visit: &mut impl FnMut(i32)) {
-    // SAFETY: no preconditions.
-    let own = unsafe { libc::getpid() };
-    let children = read(own, thread, "children");
+fn visit_children(process: i32, thread: i32, visit: &mut impl FnMut(i32)) {
+    let children = read(process, thread, "children");
     let text = core::str::from_utf8(children.text()).unwrap_or_default();
     text.split_ascii_whitespace().filter_map(|child| child.parse().ok()).for_each(visit);
 }
@@ -326,14 +328,14 @@ mod tests {
     fn children_and_epoll_sets_are_listed() {
         let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("cat");
         let mut seen = Vec::new();
-        for_each_child(|process| seen.push(process));
+        for_each_child(std::process::id() as i32, |process| seen.push(process));
         assert!(seen.contains(&(child.id() as i32)));
         assert_eq!(name(i32::MAX).as_str(), "?");
         assert_eq!(Name::new(b"a name of many bytes").as_str(), "a name of many ");
         drop(child.stdin.take());
         child.wait().expect("it ends");
         let mut after = Vec::new();
-        for_each_child(|process| after.push(process));
+        for_each_child(std::process::id() as i32, |process| after.push(process));
         assert!(!after.contains(&(child.id() as i32)));
         assert_eq!(epoll_targets(1, &mut [EpollTarget::default(); 4]), None);
     }

@@ -293,3 +293,23 @@ def test_the_first_thread_of_a_test_draws_other_bytes_than_those_of_its_fixtures
     replayed = suite.run("-s", f"--hermetic-replay={journal}", environment=fails)
     assert replayed.counts["failed"] == 1
     assert replayed.said("DREW") == recorded
+
+
+def test_a_program_that_a_session_fixture_has_started_does_not_hold_the_time_of_the_test_that_asked_first(suite):
+    suite.write(
+        {
+            "test_a.py": """
+            import subprocess, time, hermetic, pytest
+            @pytest.fixture(scope="session")
+            def program():
+                child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+                yield child
+                child.communicate()
+            def test_wait(program):
+                begin = hermetic.real.monotonic()
+                time.sleep(3600)
+                assert hermetic.real.monotonic() - begin < 30
+            """
+        }
+    )
+    assert suite.run("--hermetic-all").counts == {"passed": 1}
