@@ -14,7 +14,7 @@
 //!
 //! Nothing here allocates after [`Builder::finish`]: it is asked with the scheduler's lock held.
 
-use hermetic_journal::{Event, WaitKind, Wake};
+use hermetic_journal::{Event, WaitKind, Wake, GUEST};
 use hermetic_model::stream::Pedigree;
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -22,9 +22,6 @@ use std::collections::{HashMap, HashSet, VecDeque};
 pub const NOBODY: u64 = u64::MAX;
 /// A thread that takes no part.
 pub const OUTSIDE: u64 = u64::MAX - 1;
-
-/// In a journal, the number among its maker's children of a thread that comes from a wider sandbox.
-pub const GUEST: u32 = u32::MAX;
 
 /// A wait that a thread asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -624,6 +621,47 @@ mod tests {
         assert_eq!(order.rank(0, 10), Some(u64::MAX), "the end of the thread ends the wait");
         assert_eq!(order.begin(0, &asked(SEM, -1), false), Begun::Recorded);
         assert_eq!(order.rank(0, 10), None, "this one timed out");
+    }
+
+    #[test]
+    fn guests_and_the_threads_that_they_start_have_no_order() {
+        let mut builder = Builder::new();
+        let start = |thread, parent, ordinal, pedigree| Event::ThreadStart { thread, parent, ordinal, pedigree };
+        [
+            start(1, 0, GUEST, 10),
+            start(2, 1, 0, 20),
+            wait(1, SEM, -1),
+            wake(1, Wake::Turn, -1),
+            wait(0, SEM, -1),
+            wake(0, Wake::Woken, 2),
+        ]
+        .iter()
+        .for_each(|event| builder.take(event, 1));
+        let mut order = builder.finish();
+        assert!(!order.knows(10) && !order.knows(20));
+        assert_eq!(order.begin(10, &asked(SEM, 50), false), Begun::Free);
+        assert_eq!(order.begin(0, &asked(SEM, -1), false), Begun::Recorded);
+        assert!(order.next().is_some_and(RecordedWait::is_for_outside), "what a guest did counts as from outside");
+    }
+
+    #[test]
+    fn what_a_thread_did_not_make_is_left_unless_it_may_be() {
+        let events = [
+            wait(0, SEM, -1),
+            wake(0, Wake::Woken, 1),
+            wait(0, WaitKind::Poll, 5),
+            wake(0, Wake::Kernel, -1),
+            wait(1, SEM, 7),
+            wake(1, Wake::TimedOut, -1),
+            wait(1, SEM, 7),
+        ];
+        let mut order = order(&events);
+        assert_eq!(order.left().count, 1, "the other thread may still make its waits");
+        order.end(10);
+        let left = order.left();
+        assert_eq!((left.count, left.first.map(|first| first.pedigree)), (2, Some(10)));
+        order.leave_turn();
+        assert_eq!(order.left().count, 0, "that the order was not followed is told already");
     }
 
     #[test]

@@ -8,11 +8,11 @@
 //! import is answered without consuming.
 
 use crate::host::Host;
-use crate::order::{Builder, Order, RecordedWait, GUEST};
+use crate::order::{Builder, Order, RecordedWait};
 use crate::sites::{Sites, NATIVE};
 use crate::waits::{write_end, Limited};
 use hermetic_abi::PlaceText;
-use hermetic_journal::{Error, Event, Journal, FORMAT_VERSION_MIN};
+use hermetic_journal::{Error, Event, Journal, FORMAT_VERSION_MIN, GUEST};
 use hermetic_model::stream::Pedigree;
 use std::collections::HashMap;
 

@@ -6,14 +6,14 @@
 
 use crate::finding::Findings;
 use crate::host::Host;
-use crate::order::{Left, Order, GUEST};
+use crate::order::{Left, Order};
 use crate::recorder::{BoxedSink, Recorder};
 use crate::replayer::Replayer;
 use crate::thread::{Class, Identity, Level, Thread};
 use crate::time::{Clockwork, Timekeeper};
 use crate::waits::Pace;
 use hermetic_abi::{finding, flag, Finding, Outcome, PlaceText, Text};
-use hermetic_journal::Event;
+use hermetic_journal::{Event, GUEST};
 use hermetic_model::stream::{Key, Pedigree, Purpose, Stream};
 use hermetic_policy::Policy;
 use std::fmt::{self, Write};

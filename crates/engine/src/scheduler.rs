@@ -789,6 +789,28 @@ mod tests {
     }
 
     #[test]
+    fn time_comes_for_guests_when_nobody_else_goes_on() {
+        let (kind, duration_ns) = (hermetic_journal::WaitKind::Lock, -1);
+        let mut builder = crate::order::Builder::new();
+        builder.take(&Event::Wait { thread: 0, site: 0, kind, duration_ns }, 0);
+        builder.take(&Event::Wake { thread: 0, how: Wake::Woken, by: -1 }, 0);
+        let mut order = builder.finish();
+        let mut program = Program::new(1, Some(&mut order));
+        let asked = Asked { kind, site: 0, duration_ns };
+        program.with(|table| table.add(0, 0, true, 0, true));
+        program.with(|table| table.add(1, 0, true, 77, false));
+        assert_eq!(program.with(|table| table.begin_recorded(0, Some(&asked), false)), Begun::Recorded);
+        program.with(|table| table.wait(0, 7, NEVER, false, false));
+        assert_eq!(program.with(|table| table.next(|| false, |_, _| true)), Step::Run { slot: 1 });
+        assert_eq!(program.with(|table| table.begin_recorded(1, Some(&asked), false)), Begun::Free);
+        program.with(|table| table.wait(1, 9, 500, false, false));
+        assert_eq!(program.with(|table| table.next(|| false, |_, _| true)), Step::Jump { slot: 1, to_ns: 500 });
+        assert_eq!(program.with(|table| table.signal(0, 7, 1, 77, |_| ())), 1);
+        program.with(|table| table.remove(1));
+        assert_eq!(program.with(|table| table.next(|| false, |_, _| true)), Step::Run { slot: 0 });
+    }
+
+    #[test]
     fn one_that_is_next_and_never_could_go_on_is_passed_over() {
         let lock = hermetic_journal::WaitKind::Lock;
         let wait = |thread| Event::Wait { thread, site: 0, kind: lock, duration_ns: -1 };

@@ -1,6 +1,6 @@
 //! One event in words: the label and the value that the timeline and the comparison print.
 
-use crate::event::{Clock, Event, Reason, Source, Wake};
+use crate::event::{Clock, Event, Reason, Source, Wake, GUEST};
 use crate::text;
 
 /// Entropy that is written out in full; longer draws are cut to it.
@@ -45,6 +45,7 @@ pub(crate) fn value(event: &Event<'_>) -> String {
         Event::Got { count: 1, .. } => "1 byte".to_string(),
         Event::Got { count, .. } => format!("{count} bytes"),
         Event::Jump { to_ns, .. } => text::date(to_ns),
+        Event::ThreadStart { ordinal: GUEST, .. } => "comes from a wider sandbox".to_string(),
         Event::ThreadStart { parent, ordinal, .. } => format!("starts, child {ordinal} of thread {parent}"),
         Event::ThreadEnd { .. } => "ends".to_string(),
         Event::Site { id, file, function, line, .. } => {

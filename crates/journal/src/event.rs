@@ -7,6 +7,9 @@
 use crate::record::Record;
 use crate::schema;
 
+/// The number, among its maker's children, of a thread that comes from a wider sandbox: a guest.
+pub const GUEST: u32 = u32::MAX;
+
 /// Defines an enumeration whose values have a number in the format and a name for people.
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $number:literal $text:literal,)* }) => {
@@ -165,7 +168,7 @@ pub enum Event<'a> {
         to_ns: i64,
         reason: Reason,
     },
-    /// A thread joined: child number `ordinal` (from 0) of `parent`; `pedigree` names it across runs.
+    /// A thread joined: child number `ordinal` (from 0, or [`GUEST`]) of `parent`; `pedigree` names it across runs.
     ThreadStart {
         thread: u32,
         parent: u32,

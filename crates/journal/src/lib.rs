@@ -30,7 +30,7 @@ pub mod verify;
 pub use diff::diff;
 pub use encoder::{Encoder, Full, Sink};
 pub use error::Error;
-pub use event::{Clock, Event, Reason, Source, WaitKind, Wake};
+pub use event::{Clock, Event, Reason, Source, WaitKind, Wake, GUEST};
 pub use form::{finish, Form};
 pub use head::Head;
 pub use journal::{Events, Journal, Place, Thread};
