@@ -317,7 +317,7 @@ CHANGES = {
         ["the test started a thread", "the journal has no such thread"],
     ),
     "waits too few, of a thread and of the one that joins it": (
-        "other = threading.Thread(target=lambda: STEP); other.start(); time.sleep(0.01); gate.release(); other.join()",
+        "other = threading.Thread(target=lambda: STEP); other.start(); gate.release(); other.join()",
         ["gate.acquire()", "None"],
         ["2 recorded waits were not made; the first: a wait for a semaphore without a limit", "thread 1, ended by"],
     ),
