@@ -153,3 +153,20 @@ def test_a_child_of_a_child_that_is_just_starting_makes_no_time_out_come_early(p
     for _ in range(ATTEMPTS):
         ran = program(act)
         assert ran.code == 0, ran.text
+
+
+def test_many_children_from_before_the_sandbox_do_not_hold_its_time(program):
+    ran = program("""
+    import json, subprocess, time, hermetic
+
+    before = [subprocess.Popen(["cat"], stdin=subprocess.PIPE) for _ in range(100)]
+    with hermetic.sandbox(seed=1):
+        begin = hermetic.real.monotonic()
+        time.sleep(3600)
+        real_s = hermetic.real.monotonic() - begin
+    for child in before:
+        child.communicate()
+    print(json.dumps(real_s))
+    """)
+    assert ran.code == 0, ran.text
+    assert json.loads(ran.text) < 30

@@ -9,7 +9,7 @@ use hermetic_sys::task::{self, Name};
 /// own. Of further ones nothing is remembered.
 #[repr(C)]
 pub struct Existing([AtomicI32; EXISTING_MAX]);
-const EXISTING_MAX: usize = 64;
+const EXISTING_MAX: usize = 1024;
 
 impl Existing {
     fn contains(&self, child: i32) -> bool {

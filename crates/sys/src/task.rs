@@ -258,9 +258,32 @@ fn for_each_entry(mut bytes: &[u8], mut visit: impl FnMut(i32)) {
 }
 
 fn visit_children(process: i32, thread: i32, visit: &mut impl FnMut(i32)) {
-    let children = read(process, thread, "children");
-    let text = core::str::from_utf8(children.text()).unwrap_or_default();
-    text.split_ascii_whitespace().filter_map(|child| child.parse().ok()).for_each(visit);
+    let mut path = Line::new();
+    if write!(path, "/proc/{process}/task/{thread}/children").is_err() {
+        return;
+    }
+    // SAFETY: the path ends with a NUL, which `Line` keeps behind its text.
+    let fd = unsafe { libc::open(path.bytes.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if fd < 0 {
+        return;
+    }
+    let mut part = [0u8; 512];
+    // A number may lie across two parts; each is followed by a space.
+    let mut child = 0i32;
+    loop {
+        // SAFETY: the buffer is as long as it says.
+        let got = unsafe { libc::read(fd, part.as_mut_ptr().cast(), part.len()) };
+        let Ok(got @ 1..) = usize::try_from(got) else { break };
+        for &byte in &part[..got] {
+            match byte {
+                b'0'..=b'9' => child = child.wrapping_mul(10).wrapping_add(i32::from(byte - b'0')),
+                _ if child != 0 => visit(core::mem::take(&mut child)),
+                _ => {}
+            }
+        }
+    }
+    // SAFETY: opened above.
+    unsafe { libc::close(fd) };
 }
 
 /// A descriptor in an epoll set.
